@@ -6,6 +6,7 @@
 #include <stdexcept>
 
 #include "data/error.h"
+#include "data/files/json_text.h"
 
 namespace ventris::data {
 namespace {
@@ -20,11 +21,11 @@ Json json_of(const CorpusPart& part) {
           {"target_tokens", part.target_tokens},
           {"longest_source", part.longest_source},
           {"longest_target", part.longest_target},
-          {"details", Json::parse(part.details)}};
+          {"details", read_ordered_json(part.details)}};
 }
 
 std::string text_of(const Json& json) {
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return json_text(json);
 }
 
 int64_t number(const Json& json, const char* key, int64_t max) {
@@ -70,7 +71,7 @@ CorpusPart named(CorpusPart part) {
 template <typename Read>
 auto parsed(const std::string& json, const char* name, const std::string& path, const Read& read) {
   try {
-    return read(Json::parse(json));
+    return read(read_ordered_json(json));
   } catch (const std::exception& error) {  // of the library or number()
     fail(ErrorKind::kBadData, "{}: the attribute {} does not describe pairs: {}. Prepare the corpus again.",
          path, name, error.what());

@@ -9,6 +9,7 @@
 #include "data/corpus_writer.h"
 #include "data/files/file_io.h"
 #include "data/files/hdf5_reader.h"
+#include "data/files/json_text.h"
 #include "data/prepare_tokenizer.h"
 
 namespace ventris::data {
@@ -18,7 +19,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 std::string text_of(const Json& json) {
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return json_text(json);
 }
 
 /// Counts and their names in the attributes, after that of the set.
@@ -65,7 +66,7 @@ const char* name_of(Likeness likeness) {
 
 /// Lists of inputs, one after the other.
 std::string joined(const std::string& before, const Json& list) {
-  Json all = Json::parse(before, nullptr, false);
+  Json all = try_ordered_json(before);
   if (!all.is_array()) all = Json::array();
   all.insert(all.end(), list.begin(), list.end());
   return text_of(all);

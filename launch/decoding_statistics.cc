@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "data/files/json_text.h"
 #include "launch/output.h"
 
 namespace ventris {
@@ -16,7 +17,7 @@ void DecodingStatistics::print() const {
                                  {"seconds", seconds_},
                                  {"cpu_seconds", cpu_seconds_},
                                  {"peak_mib", static_cast<double>(usage.ru_maxrss) / 1024}};
-  tell(object.dump());
+  tell(data::utf8_json_text(object));
 }
 
 }  // namespace ventris

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "comm/communicator.h"
+#include "data/files/json_text.h"
 #include "data/scores/fitting_tokenizer.h"
 #include "data/scores/line_tokenizer.h"
 #include "data/scores/unspaced_text.h"
@@ -130,7 +131,7 @@ int run_evaluate(const Options& options, Job& job) {
                        grouped(std::ssize(source)), seconds, search_label(decoding.search),
                        decoding.search.length_penalty));
   if (options.json) {
-    nlohmann::json result = nlohmann::json::parse(score_json(report, {}));
+    nlohmann::json result = data::read_json(score_json(report, {}));
     result["model"] = models.path();
     result["sentences"] = source.size();
     result["seconds"] = seconds;

@@ -8,6 +8,7 @@
 #include "backend/instruction_set.h"
 #include "comm/communicator.h"
 #include "data/files/file_io.h"
+#include "data/files/json_text.h"
 #include "launch/command.h"
 #include "launch/corpus_faults.h"
 #include "launch/isa_option.h"
@@ -95,10 +96,9 @@ int run_replay(const Options& options, Job& job) {
     replay(*context, job.communicator, run, options.checkpoint, options.steps, job.command_line, tell_step);
   });
   if (job.speaks() && options.json) {
-    write_output(
-        nlohmann::json{{"checkpoint", options.checkpoint}, {"agrees", differing == 0}, {"steps", steps}}
-            .dump() +
-        "\n");
+    const nlohmann::json result = {
+        {"checkpoint", options.checkpoint}, {"agrees", differing == 0}, {"steps", steps}};
+    write_output(data::utf8_json_text(result) + "\n");
   }
   if (differing == 0) {
     say(job, fmt::format("All {} compared steps have the recorded digests", grouped(compared)));

@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "comm/communicator.h"
+#include "data/files/json_text.h"
 #include "launch/agreement.h"
 #include "launch/command.h"
 #include "launch/decoding_options.h"
@@ -38,7 +39,7 @@ std::string json_line(const ScoredPair& pair, const std::vector<std::string>& to
     result["words"] = tokens;
     result["log_probabilities"] = pair.log_probabilities;
   }
-  return result.dump() + "\n";
+  return data::utf8_json_text(result) + "\n";
 }
 
 std::string text_line(const ScoredPair& pair, const std::vector<std::string>& tokens, bool per_word) {

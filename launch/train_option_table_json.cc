@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "backend/error.h"
+#include "data/files/json_text.h"
 #include "launch/train_option_table.h"
 #include "trainer/files/json_text.h"
 #include "trainer/train_options_json.h"
@@ -35,7 +36,8 @@ std::vector<std::pair<std::string, std::string>> train_options_of(const std::str
     try {
       if (const std::string value = option.show(); !value.empty()) options.emplace_back(option.name, value);
     } catch (const OptionError& error) {
-      fail(ExitCode::kBadConfiguration, "{}: {} is {}; {}", path, key, given[key].dump(), error.what());
+      fail(ExitCode::kBadConfiguration, "{}: {} is {}; {}", path, key, data::utf8_json_text(given[key]),
+           error.what());
     }
   }
   return options;

@@ -8,6 +8,7 @@
 
 #include "comm/communicator.h"
 #include "data/corpus.h"
+#include "data/files/json_text.h"
 #include "trainer/train_options_json.h"
 
 namespace ventris {
@@ -28,7 +29,8 @@ void check_same_run_on_all_ranks(Communicator& communicator, const TrainOptions&
   check_equal_on_all_ranks(communicator, "the names of the options (is it the same program?)", keys);
   for (const auto& item : flat.items()) {
     if (kMayDiffer.contains(item.key())) continue;
-    check_equal_on_all_ranks(communicator, "option " + item.key().substr(1), item.value().dump());
+    check_equal_on_all_ranks(communicator, "option " + item.key().substr(1),
+                             data::utf8_json_text(item.value()));
   }
   const data::TokenizerPair& tokenizers = corpus.tokenizers();
   check_equal_on_all_ranks(communicator, "whether sources and targets share their vocabulary",

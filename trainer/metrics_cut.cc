@@ -15,6 +15,7 @@
 #include "data/files/atomic_file.h"
 #include "data/files/file_io.h"
 #include "data/files/folder_lock.h"
+#include "data/files/json_text.h"
 #include "trainer/files/json_number.h"
 #include "trainer/files/json_text.h"
 #include "trainer/files/lines_from_end.h"
@@ -73,7 +74,7 @@ Remains find_remains(int fd, const std::string& path, int64_t last_step, bool va
   bool is_last = true;
   LinesFromEnd lines(fd, path);
   for (FileLine line; lines.previous(line);) {
-    const Json object = Json::parse(line.text, nullptr, /*allow_exceptions=*/false);
+    const Json object = data::try_json(line.text);
     refuse_newer_format(object, path);
     int64_t step = 0;
     if (!object.is_object() || !object.contains("step") || !read_number(object["step"], step)) continue;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "data/files/hdf5_reader.h"
+#include "data/files/json_text.h"
 #include "trainer/files/json_number.h"
 #include "trainer/files/json_text.h"
 #include "trainer/files/run_folder.h"
@@ -25,7 +26,7 @@ void add_metrics(const std::string& folder, RecordedStages& recorded) {
   const int64_t of_checkpoint = recorded.last_step;
   std::ifstream file(path);
   for (std::string line; std::getline(file, line);) {
-    const nlohmann::json object = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
+    const nlohmann::json object = data::try_json(line);
     refuse_newer_format(object, path);
     int64_t step = 0;
     if (!object.is_object() || !object.contains("step") || !read_number(object["step"], step)) continue;

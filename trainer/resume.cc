@@ -13,6 +13,7 @@
 #include "data/files/file_format.h"
 #include "data/files/file_io.h"
 #include "data/files/hdf5_reader.h"
+#include "data/files/json_text.h"
 #include "data/files/temporary_name.h"
 #include "trainer/files/json_text.h"
 #include "trainer/files/mix_state.h"
@@ -387,7 +388,7 @@ void copy_state_from_first_rank(Communicator& communicator, TrainingState& state
   mine[kMixAttribute] = mix_json(state.mix, state.position.mix);
   mine[kSignatureOfScores] = state.valid_signature;
   for_each_sentences(state, [&](const char* group, const auto& sets) { mine[group] = json_of(sets); });
-  const Json first = Json::parse(communicator.broadcast(json_text(mine), 0));
+  const Json first = data::read_json(communicator.broadcast(json_text(mine), 0));
   for_each_number(state, [&](const char* name, auto& number) { first.at(name).get_to(number); });
   first.at(kSignatureOfScores).get_to(state.valid_signature);
   for_each_sentences(state, [&](const char* group, auto& sets) { sets = sentences_of(first.at(group)); });

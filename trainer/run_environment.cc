@@ -13,6 +13,7 @@
 #include "backend/instruction_set.h"
 #include "comm/communicator.h"
 #include "comm/mpi_environment.h"
+#include "data/files/json_text.h"
 #include "trainer/files/json_text.h"
 
 namespace ventris {
@@ -55,7 +56,7 @@ std::string text_of(const nlohmann::json& object, const char* key) {
 std::string run_environment(Communicator& communicator) {
   std::map<std::string, std::vector<std::string>> values;
   for (const std::string& text : communicator.all_gather(json_text(of_this_rank()))) {
-    const nlohmann::json rank = nlohmann::json::parse(text);
+    const nlohmann::json rank = data::read_json(text);
     for (const auto& [key, name] : kNames) {
       const std::string value = text_of(rank, key);
       std::vector<std::string>& seen = values[key];

@@ -20,6 +20,7 @@
 #include "data/batches.h"
 #include "data/files/atomic_file.h"
 #include "data/files/file_io.h"
+#include "data/files/json_text.h"
 #include "trainer/corpus_warnings.h"
 #include "trainer/files/export_limits.h"
 #include "trainer/files/run_folder.h"
@@ -250,7 +251,7 @@ std::vector<std::string> changed_options(const TrainOptions& before, const Train
     if (kPassedOver.contains(name) || old_value == old_values.end() || *old_value == value) continue;
     std::replace(name.begin(), name.end(), '_', '-');
     const auto text = [](const nlohmann::json& of) {
-      if (!of.is_string()) return of.dump();
+      if (!of.is_string()) return data::utf8_json_text(of);
       const std::string value = of.get<std::string>();
       return value.find('\n') == std::string::npos ? value : fmt::format("\"{}\"", stages_text(value));
     };

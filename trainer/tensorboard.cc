@@ -19,6 +19,7 @@
 #include "backend/error.h"
 #include "data/files/disk_room.h"
 #include "data/files/file_io.h"
+#include "data/files/json_text.h"
 #include "trainer/files/json_number.h"
 #include "trainer/files/json_text.h"
 #include "trainer/files/lines_from_end.h"
@@ -69,7 +70,7 @@ void sync_names(const std::string& folder) {
 /// The JSON of a line, with the order of its keys; null for none.
 Json parsed(const std::string& line) {
   if (line.size() > kMaxJsonBytes) return {};
-  return Json::parse(line, nullptr, /*allow_exceptions=*/false);
+  return data::try_ordered_json(line);
 }
 
 /// Adds the numbers of an object below `prefix`.

@@ -13,6 +13,7 @@
 #include "backend/error.h"
 #include "data/files/atomic_file.h"
 #include "data/files/file_format.h"
+#include "data/files/json_text.h"
 #include "trainer/files/config_json.h"
 #include "trainer/files/json_text.h"
 #include "trainer/files/json_value.h"
@@ -248,7 +249,7 @@ std::string expected_value() {
 }
 
 json json_of(const TrainOptions& options) {
-  json object = {{kFormat, data::kConfigFormat}, {kModel, json::parse(to_json(options.model))}};
+  json object = {{kFormat, data::kConfigFormat}, {kModel, data::read_json(to_json(options.model))}};
   visit_options(options, [&](const char* key, const auto& option) { object[key] = to_value(option); });
   return object;
 }
@@ -260,7 +261,7 @@ std::string to_json(const TrainOptions& options) {
 }
 
 json flat_options(const TrainOptions& options) {
-  json object = json::parse(to_json(options));
+  json object = data::read_json(to_json(options));
   for (json& value : object) {
     if (value.is_array()) value = fmt::format("{}", fmt::join(value.get<std::vector<std::string>>(), " "));
   }
@@ -289,10 +290,10 @@ TrainOptions train_options_from_json(const std::string& text, const std::string&
   }
   if (object.contains(kFormat) && object[kFormat] != data::kConfigFormat) {
     fail(ExitCode::kBadData, "{}: its format is {}; expected is \"{}\", the options of a run", origin,
-         object[kFormat].dump(), data::kConfigFormat);
+         data::utf8_json_text(object[kFormat]), data::kConfigFormat);
   }
   TrainOptions options;
-  options.model = transformer_config_from_json(object[kModel].dump(), origin);
+  options.model = transformer_config_from_json(data::utf8_json_text(object[kModel]), origin);
   options.tie = name_of(options.model.tie);  // unless the file says more
   std::set<std::string> known = {kModel, kEnvironment, kFormat};
   visit_options(options, [&](const char* key, auto& option) {

@@ -9,6 +9,7 @@
 #include "data/files/atomic_file.h"
 #include "data/files/file_format.h"
 #include "data/files/file_io.h"
+#include "data/files/json_text.h"
 
 namespace ventris::data {
 namespace {
@@ -289,9 +290,7 @@ std::span<const uint8_t> SafetensorsFile::data(const SafeTensor& tensor) const {
 void write_safetensors(const std::string& path, const SafeMetadata& metadata,
                        const std::vector<SafeTensor>& tensors,
                        const std::function<std::string_view(const SafeTensor&)>& data_of) {
-  const auto quoted = [](const std::string& text) {
-    return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-  };
+  const auto quoted = [](const std::string& text) { return json_text(nlohmann::json(text)); };
   std::string header = digest_prefix();
   const size_t digest_at = kLengthBytes + header.size();
   header += std::string(kDigestDigits, '0') + "\"";
@@ -301,7 +300,7 @@ void write_safetensors(const std::string& path, const SafeMetadata& metadata,
   for (const SafeTensor& tensor : tensors) {
     const int64_t end = at + bytes_of(tensor);
     header += fmt::format(",{}:{{\"dtype\":\"{}\",\"shape\":{},\"{}\":[{},{}]}}", quoted(tensor.name),
-                          tensor.type, nlohmann::json(tensor.shape).dump(), kOffsetsKey, at, end);
+                          tensor.type, utf8_json_text(nlohmann::json(tensor.shape)), kOffsetsKey, at, end);
     at = end;
   }
   header += "}";

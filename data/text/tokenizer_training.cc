@@ -11,6 +11,7 @@
 #include <unordered_map>
 
 #include "data/error.h"
+#include "data/files/json_text.h"
 #include "data/text/sentencepiece_format.h"
 #include "data/text/text_reader.h"
 #include "data/text/unicode.h"
@@ -247,7 +248,7 @@ std::string training_record(const TokenizerTraining& options, const std::string&
   if (options.byte_fallback) record["byte_fallback"] = true;
   if (options.split_digits) record["split_digits"] = true;
   if (options.no_dummy_prefix) record["no_dummy_prefix"] = true;
-  return record.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+  return json_text(record);
 }
 
 std::string train_tokenizer(const std::vector<std::string>& sentences, const TokenizerTraining& options) {

@@ -8,6 +8,7 @@
 
 #include "backend/error.h"
 #include "data/corpus.h"
+#include "data/files/json_text.h"
 #include "tests/comm/rank_test.h"
 #include "tests/support/tiny_run.h"
 #include "tests/support/tolerance.h"
@@ -72,7 +73,7 @@ class RanksTest : public ::testing::Test {
   double loss_at(const TrainOptions& options, int64_t step) const {
     std::ifstream metrics(options.model_dir + "/metrics.jsonl");
     for (std::string line; std::getline(metrics, line);) {
-      const auto object = nlohmann::json::parse(line);
+      const auto object = data::read_json(line);
       if (object.at("step") == step && object.contains("loss")) return object.at("loss");
     }
     return std::nan("");

@@ -2,6 +2,8 @@
 #include <fmt/core.h>
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
+
 #include "data/corpus.h"
 #include "tests/trainer/training_fixture.h"
 #include "trainer/files/checkpoint.h"

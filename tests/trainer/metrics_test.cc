@@ -12,6 +12,7 @@
 #include "data/error.h"
 #include "data/files/file_format.h"
 #include "data/files/folder_lock.h"
+#include "data/files/json_text.h"
 #include "tests/support/tiny_run.h"
 #include "trainer/files/metrics_reader.h"
 #include "trainer/progress_text.h"
@@ -25,7 +26,7 @@ using testing::TemporaryFolder;
 std::vector<nlohmann::json> lines_of(const std::string& path) {
   std::vector<nlohmann::json> lines;
   std::ifstream file(path);
-  for (std::string line; std::getline(file, line);) lines.push_back(nlohmann::json::parse(line));
+  for (std::string line; std::getline(file, line);) lines.push_back(data::read_json(line));
   return lines;
 }
 
@@ -186,10 +187,9 @@ std::string text_of(const std::string& path) {
 }
 
 std::string line_at(int64_t step, const std::string& rest) {
-  return nlohmann::ordered_json{
-             {"step", step}, {"type", rest.starts_with("v") ? "validation" : "digest"}, {"of", rest}}
-             .dump() +
-         "\n";
+  const nlohmann::ordered_json line = {
+      {"step", step}, {"type", rest.starts_with("v") ? "validation" : "digest"}, {"of", rest}};
+  return data::json_text(line) + "\n";
 }
 
 // Steps do not decrease; up to 5 lines a step, any of them of a validation, in the order of a file.

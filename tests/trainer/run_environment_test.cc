@@ -6,13 +6,14 @@
 
 #include "backend/gemm_cache.h"
 #include "comm/communicator.h"
+#include "data/files/json_text.h"
 
 namespace ventris {
 namespace {
 
 TEST(RunEnvironment, NamesEveryLibraryAndTheInstructions) {
   const auto self = make_self_communicator();
-  const nlohmann::json environment = nlohmann::json::parse(run_environment(*self));
+  const nlohmann::json environment = data::read_json(run_environment(*self));
   ASSERT_EQ(environment.size(), 6U);
   for (const char* key : {"instruction_set", "kernels", "onednn", "compiler", "mpi", "cuda"}) {
     EXPECT_FALSE(environment.at(key).get<std::string>().empty()) << key;

@@ -3,10 +3,12 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <string>
 
 #include "backend/error.h"
+#include "data/files/json_text.h"
 #include "tests/support/source_dir.h"
 #include "trainer/resume_signature.h"
 
@@ -52,8 +54,8 @@ TEST(TrainOptionsJson, IsReadBackExactly) {
 
 TEST(TrainOptionsJson, WritesOfTheDefaultsNoMoreThanVersion020Knows) {
   std::ifstream golden(testing::source_dir() + "/tests/golden/files/0.2.0/run/config.json");
-  const nlohmann::json known = nlohmann::json::parse(golden);
-  const nlohmann::json written = nlohmann::json::parse(config_json({}, "{}"));
+  const nlohmann::json known = data::read_json(std::string(std::istreambuf_iterator<char>(golden), {}));
+  const nlohmann::json written = data::read_json(config_json({}, "{}"));
   for (const auto& item : written.items()) EXPECT_TRUE(known.contains(item.key())) << item.key();
 }
 

@@ -8,13 +8,17 @@
 #include <cmath>
 #include <csignal>
 #include <cstdlib>
+#include <fstream>
 #include <functional>
+#include <iterator>
 #include <limits>
+#include <nlohmann/json.hpp>
 #include <thread>
 #include <utility>
 
 #include "backend/error.h"
 #include "data/corpus.h"
+#include "data/files/json_text.h"
 #include "tests/trainer/training_fixture.h"
 #include "trainer/files/run_folder.h"
 #include "trainer/signals.h"
@@ -105,8 +109,7 @@ TEST_F(TrainTest, TheLossFallsAndEveryFileOfTheRunFolderIsThere) {
   EXPECT_LE(checkpoints.size(), 3U);  // the best besides
   EXPECT_FALSE(read_best(run.model_dir).empty());
   std::ifstream config(run.model_dir + "/config.json");
-  const auto json = nlohmann::json::parse(config);
-  EXPECT_FALSE(json.empty());
+  EXPECT_FALSE(data::read_json(std::string(std::istreambuf_iterator<char>(config), {})).empty());
   std::string command;
   std::getline(std::ifstream(run.model_dir + "/command.txt"), command);
   EXPECT_EQ(command, "ventris train (test)");

@@ -25,6 +25,7 @@
 #include "comm/communicator.h"
 #include "comm/mpi_environment.h"
 #include "comm/rank_device.h"
+#include "data/files/json_text.h"
 #include "trainer/checks/doctor_trials.h"
 #include "trainer/files/json_text.h"
 
@@ -163,7 +164,7 @@ std::string to_json(const RankFacts& facts) {
 }
 
 RankFacts rank_facts_from_json(const std::string& json) {
-  return nlohmann::json::parse(json).get<RankFacts>();
+  return data::read_json(json).get<RankFacts>();
 }
 
 DoctorFacts gather_doctor_facts(Communicator& communicator, const MpiEnvironment& environment,

@@ -5,6 +5,7 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 
+#include "data/files/json_text.h"
 #include "trainer/files/json_text.h"
 #include "trainer/text.h"
 
@@ -30,7 +31,7 @@ std::string doctor_json(const DoctorFacts& facts, const std::vector<Finding>& fi
                     {"advice", finding.advice}});
   }
   nlohmann::json ranks = nlohmann::json::array();
-  for (const RankFacts& rank : facts.ranks) ranks.push_back(nlohmann::json::parse(to_json(rank)));
+  for (const RankFacts& rank : facts.ranks) ranks.push_back(data::read_json(to_json(rank)));
   const nlohmann::json object = {{"fit", findings.empty() || findings.front().severity != Severity::kProblem},
                                  {"findings", list},
                                  {"ranks", ranks},

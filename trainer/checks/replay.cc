@@ -16,6 +16,7 @@
 #include "data/files/atomic_file.h"
 #include "data/files/file_io.h"
 #include "data/files/hdf5_reader.h"
+#include "data/files/json_text.h"
 #include "data/files/temporary_name.h"
 #include "trainer/files/json_number.h"
 #include "trainer/files/json_text.h"
@@ -88,7 +89,7 @@ void add_metrics(const std::string& folder, RunRecord& record) {
   if (!fs::is_regular_file(path, not_there)) return;  // a pipe would block
   std::ifstream file(path);
   for (std::string line; std::getline(file, line);) {
-    const Json object = Json::parse(line, nullptr, /*allow_exceptions=*/false);
+    const Json object = data::try_json(line);
     refuse_newer_format(object, path.string());
     int64_t step = 0;
     if (object.is_object() && text_in(object, "event") == kPlateauEvent && object.contains("step") &&
@@ -141,11 +142,12 @@ std::string to_text(const RunRecord& record) {
   }
   Json factors = Json::array();
   for (const auto& [step, factor] : record.plateau_factors) factors.push_back({step, factor});
-  return Json{{"begin", record.begin}, {"digests", digests}, {"plateau_factors", factors}}.dump();
+  return data::utf8_json_text(
+      Json{{"begin", record.begin}, {"digests", digests}, {"plateau_factors", factors}});
 }
 
 RunRecord record_of_text(const std::string& text) {
-  const Json object = Json::parse(text);
+  const Json object = data::read_json(text);
   RunRecord record;
   record.begin = object.at("begin").get<int64_t>();
   for (const Json& one : object.at("digests")) {

@@ -8,6 +8,7 @@
 #include "backend/error.h"
 #include "data/files/atomic_folder.h"
 #include "data/files/file_format.h"
+#include "data/files/json_text.h"
 #include "trainer/exchange/export_formats.h"
 #include "trainer/exchange/marian_names.h"
 #include "trainer/files/export_limits.h"
@@ -79,9 +80,9 @@ std::vector<std::string> write_folder(Context& context, const LoadedModel& model
     return export_marian(context, model, to);
   };
   std::vector<std::string> files = write(folder.written_in());
-  nlohmann::json proof = nlohmann::json::parse(probes);
+  nlohmann::json proof = data::read_json(probes);
   proof[data::kFormatKey] = data::kProbesFormat;
-  files.push_back(write_in_folder(folder.written_in(), "probe.json", proof.dump() + "\n"));
+  files.push_back(write_in_folder(folder.written_in(), "probe.json", data::utf8_json_text(proof) + "\n"));
   folder.commit(weights);
   for (std::string& file : files) file = (fs::path(output) / fs::path(file).filename()).string();
   return files;

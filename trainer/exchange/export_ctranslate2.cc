@@ -10,6 +10,7 @@
 #include "backend/error.h"
 #include "backend/int8_scale.h"
 #include "data/files/atomic_file.h"
+#include "data/files/json_text.h"
 #include "trainer/exchange/export_formats.h"
 #include "trainer/files/file_precision.h"
 
@@ -245,11 +246,12 @@ std::vector<std::string> export_ctranslate2(Context& context, const LoadedModel&
                         epsilon == kDefaultEpsilon ? json() : json(std::stod(fmt::format("{}", epsilon)))},
                        {"multi_query_attention", false},
                        {"unk_token", tokenizer.piece(tokenizer.unknown_id())}};
-  std::vector<std::string> files = {model_file,
-                                    write_in_folder(folder, "config.json", config.dump(2) + "\n")};
+  std::vector<std::string> files = {
+      model_file, write_in_folder(folder, "config.json", data::utf8_json_text(config, 2) + "\n")};
   const auto write_side = [&](const data::Tokenizer& of_side, const std::string& vocabulary,
                               const std::string& sentencepiece) {
-    files.push_back(write_in_folder(folder, vocabulary, json(pieces_of(of_side)).dump(2) + "\n"));
+    files.push_back(
+        write_in_folder(folder, vocabulary, data::utf8_json_text(json(pieces_of(of_side)), 2) + "\n"));
     files.push_back(write_in_folder(folder, sentencepiece, of_side.model()));
   };
   if (model.tokenizers->shared()) {

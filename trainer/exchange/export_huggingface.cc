@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "data/files/json_text.h"
 #include "data/files/safetensors.h"
 #include "trainer/exchange/export_formats.h"
 #include "trainer/files/file_precision.h"
@@ -160,7 +161,8 @@ std::string ids_of(const data::Tokenizer& tokenizer) {
   std::string vocabulary = "{";
   int id = 0;
   for (const std::string& piece : pieces_of(tokenizer)) {
-    vocabulary += fmt::format("{}\n  {}: {}", id == 0 ? "" : ",", ordered_json(piece).dump(), id);
+    vocabulary +=
+        fmt::format("{}\n  {}: {}", id == 0 ? "" : ",", data::utf8_json_text(ordered_json(piece)), id);
     ++id;
   }
   return vocabulary + "\n}\n";
@@ -176,7 +178,7 @@ std::vector<std::string> export_huggingface(Context& context, const LoadedModel&
   std::vector<std::string> files;
   files.push_back(write_tensors(folder + "/model.safetensors", context, model, precision));
   const auto write = [&](const char* name, const ordered_json& content) {
-    files.push_back(write_in_folder(folder, name, content.dump(2) + "\n"));
+    files.push_back(write_in_folder(folder, name, data::utf8_json_text(content, 2) + "\n"));
   };
   write("config.json", model_config(config, tokenizer, precision));
   write("generation_config.json", generation_config(config, tokenizer));

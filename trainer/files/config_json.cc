@@ -11,6 +11,7 @@
 #include <type_traits>
 
 #include "backend/error.h"
+#include "data/files/json_text.h"
 #include "trainer/files/json_text.h"
 #include "trainer/files/json_value.h"
 
@@ -107,7 +108,7 @@ json model_json(const TransformerConfig& config) {
 }  // namespace
 
 std::string to_json(const TransformerConfig& config) {
-  return model_json(config).dump();
+  return data::utf8_json_text(model_json(config));
 }
 
 std::string lines_of(const TransformerConfig& config) {
@@ -134,7 +135,8 @@ std::string differences(const TransformerConfig& theirs, const TransformerConfig
   std::string text;
   for (const auto& [key, value] : found.items()) {
     if (value == expected[key]) continue;
-    text += fmt::format("{}{} {}, not {}", text.empty() ? "" : "; ", key, value.dump(), expected[key].dump());
+    text += fmt::format("{}{} {}, not {}", text.empty() ? "" : "; ", key, data::utf8_json_text(value),
+                        data::utf8_json_text(expected[key]));
   }
   return text;
 }

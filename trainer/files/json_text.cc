@@ -5,9 +5,8 @@
 namespace ventris {
 
 nlohmann::json parse_json(std::string_view text) {
-  using nlohmann::json;
-  if (text.size() > kMaxJsonBytes) return json(json::value_t::discarded);
-  return json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (text.size() > kMaxJsonBytes) return nlohmann::json(nlohmann::json::value_t::discarded);
+  return data::try_json(text);
 }
 
 }  // namespace ventris

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "data/files/file_format.h"
+#include "data/files/json_text.h"
 
 namespace ventris {
 
@@ -25,12 +26,7 @@ void refuse_newer_format(const Json& value, const std::string& path) {
   if (format.is_string()) data::refuse_newer_format(format.template get<std::string>(), path);
 }
 
-/// The text of a value, which may hold paths: bytes that are not UTF-8 become U+FFFD. If `indent` is not
-/// negative, one line for each member.
-template <typename Json>
-std::string json_text(const Json& json, int indent = -1) {
-  return json.dump(indent, ' ', /*ensure_ascii=*/false, Json::error_handler_t::replace);
-}
+using data::json_text;
 
 /// The text of a member of an object; "" if it has none with that key, or one that is no text.
 template <typename Json>

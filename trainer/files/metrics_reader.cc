@@ -17,6 +17,7 @@
 #include <string_view>
 
 #include "backend/error.h"
+#include "data/files/json_text.h"
 #include "trainer/files/json_number.h"
 #include "trainer/files/json_text.h"
 #include "trainer/files/metric_events.h"
@@ -95,7 +96,7 @@ class Reader {
 
   void add_line(const std::string& text, LineEnd end) {
     ++record_.lines;
-    const Json line = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+    const Json line = data::try_json(text);
     refuse_newer_format(line, path_);
     int64_t step = 0;
     const bool is_json = end != LineEnd::kTooLong && line.is_object();

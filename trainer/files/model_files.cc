@@ -6,6 +6,7 @@
 
 #include "backend/error.h"
 #include "data/files/atomic_file.h"
+#include "data/files/json_text.h"
 #include "trainer/files/config_json.h"
 #include "trainer/files/run_folder.h"
 
@@ -76,13 +77,13 @@ void check_same_network(const TransformerConfig& in_file, const TransformerConfi
   comparable.decoder_layerdrop = expected.decoder_layerdrop;
   comparable.label_smoothing = expected.label_smoothing;
   if (comparable == expected) return;
-  const json there = json::parse(to_json(comparable));
-  const json here = json::parse(to_json(expected));
+  const json there = data::read_json(to_json(comparable));
+  const json here = data::read_json(to_json(expected));
   std::string differences;
   for (const auto& [key, value] : here.items()) {
     if (there.value(key, json()) == value) continue;
     differences += fmt::format("{}{} is {} in the file and {} here", differences.empty() ? "" : "; ", key,
-                               there.value(key, json()).dump(), value.dump());
+                               data::utf8_json_text(there.value(key, json())), data::utf8_json_text(value));
   }
   fail(ExitCode::kBadData, "{}: the file holds another model: {}", path, differences);
 }

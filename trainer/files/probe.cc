@@ -7,6 +7,7 @@
 
 #include "backend/error.h"
 #include "backend/transfer.h"
+#include "data/files/json_text.h"
 #include "model/batch_stage.h"
 #include "model/packed_pairs.h"
 #include "model/transformer.h"
@@ -173,7 +174,7 @@ std::string to_json(const std::vector<Probe>& probes) {
                     {"top_words", probe.top_tokens},
                     {"top_logits", numbers(probe.top_logits)}});
   }
-  return json{{"probes", list}}.dump();
+  return data::utf8_json_text(json{{"probes", list}});
 }
 
 std::vector<Probe> probes_from_json(const std::string& text, const std::string& origin) {

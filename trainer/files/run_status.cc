@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "backend/error.h"
+#include "data/files/json_text.h"
 #include "trainer/files/json_number.h"
 #include "trainer/files/json_text.h"
 #include "trainer/files/model_files.h"
@@ -108,7 +109,7 @@ std::optional<StatusRecord> read_status(const std::string& model_dir) {
   std::string text(static_cast<size_t>(kMaxBytes), '\0');
   file.read(text.data(), kMaxBytes);
   text.resize(static_cast<size_t>(file.gcount()));
-  const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  const Json json = data::try_ordered_json(text);
   refuse_newer_format(json, model_dir + kFile);
   try {
     bool good = true;

@@ -7,6 +7,7 @@
 
 #include "backend/error.h"
 #include "comm/communicator.h"
+#include "data/files/json_text.h"
 #include "data/scores/unspaced_text.h"
 #include "trainer/files/marks.h"
 #include "trainer/inference/work_sharing.h"
@@ -116,8 +117,8 @@ std::vector<std::vector<std::string>> Aligner::align(const std::vector<Translate
       mine.push_back({chunks[c].sentences[i], text_of(chunk[i], of_pair, form)});
     }
   }
-  for (const std::string& gathered : communicator_.all_gather(mine.dump())) {
-    for (const Json& entry : Json::parse(gathered)) {
+  for (const std::string& gathered : communicator_.all_gather(data::utf8_json_text(mine))) {
+    for (const Json& entry : data::read_json(gathered)) {
       *places.at(entry.at(0).get<size_t>()) = entry.at(1).get<std::string>();
     }
   }

@@ -4,9 +4,12 @@
 
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <map>
+#include <nlohmann/json.hpp>
 
 #include "data/error.h"
+#include "data/files/json_text.h"
 #include "data/scores/bleu_tokenize.h"
 #include "data/text/unicode.h"
 #include "score_cases.h"
@@ -18,7 +21,8 @@ namespace {
 using nlohmann::json;
 
 TEST(Bleu, AgreesWithSacrebleuOnOddTextWithAllOptions) {
-  const json golden = json::parse(std::ifstream(testing::source_dir() + "/tests/golden/bleu.json"));
+  std::ifstream file(testing::source_dir() + "/tests/golden/bleu.json");
+  const json golden = read_json(std::string(std::istreambuf_iterator<char>(file), {}));
   int64_t cases = 0;
   int corpus_index = 0;
   for (const json& corpus : golden.at("corpora")) {
@@ -32,7 +36,7 @@ TEST(Bleu, AgreesWithSacrebleuOnOddTextWithAllOptions) {
       options.lowercase = expected.at(3) == 1;
       options.effective_order = expected.at(4) == 1;
       const BleuScore score = corpus_bleu(hypotheses, references, options);
-      const std::string where = "corpus " + std::to_string(corpus_index) + " " + expected.dump();
+      const std::string where = "corpus " + std::to_string(corpus_index) + " " + json_text(expected);
       EXPECT_NEAR(score.score, expected.at(5).get<double>(), 1e-9) << where;
       EXPECT_NEAR(score.brevity_penalty, expected.at(6).get<double>(), 1e-12) << where;
       EXPECT_EQ(score.counts.hypothesis_length, expected.at(7).get<int64_t>()) << where;
@@ -55,7 +59,7 @@ TEST(Bleu, AgreesWithTheTestVectorsOfSacrebleu) {
   if (!std::filesystem::exists(path)) GTEST_SKIP() << "no " << path;
   std::map<std::string, int> compared;
   for (const std::string& line : read_lines(path)) {
-    const json vector = json::parse(line);
+    const json vector = read_json(line);
     const std::string kind = vector.at("metric");
     if (!kind.starts_with("BLEU")) continue;
     const Metric metric = metric_of("bleu", vector.at("params"));
@@ -98,7 +102,7 @@ TEST(Bleu, AgreesWithTheTestVectorsOfMoses) {
   if (!std::filesystem::exists(path)) GTEST_SKIP() << "no " << path;
   int compared = 0;
   for (const std::string& line : read_lines(path)) {
-    const json vector = json::parse(line);
+    const json vector = read_json(line);
     const std::string id = vector.at("id");
     if (id == "moses-koehn-clipped") {
       BleuOptions options;

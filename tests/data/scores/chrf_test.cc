@@ -2,8 +2,10 @@
 
 #include <filesystem>
 #include <map>
+#include <nlohmann/json.hpp>
 
 #include "data/error.h"
+#include "data/files/json_text.h"
 #include "score_cases.h"
 
 namespace ventris::data {
@@ -22,7 +24,7 @@ TEST(Chrf, AgreesWithTheTestVectorsOfSacrebleu) {
   if (!std::filesystem::exists(path)) GTEST_SKIP() << "no " << path;
   int compared = 0;
   for (const std::string& line : read_lines(path)) {
-    const json vector = json::parse(line);
+    const json vector = read_json(line);
     if (vector.at("metric") != "chrF") continue;
     const double score =
         corpus_score(metric_of("chrf", vector.at("params")), vector.at("hyps"), vector.at("refs"));

@@ -1,12 +1,9 @@
 #pragma once
 
 #include <gtest/gtest.h>
-#include <zlib.h>
 
-#include <algorithm>
 #include <cstdlib>
-#include <nlohmann/json.hpp>
-#include <sstream>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
@@ -23,82 +20,16 @@ inline std::string shared_data(const std::string& name) {
 }
 
 /// Lines of a plain or gzipped file, split at LF only.
-inline Lines read_lines(const std::string& path) {
-  gzFile file = gzopen(path.c_str(), "rb");
-  EXPECT_NE(file, nullptr) << path;
-  if (file == nullptr) return {};
-  std::string text;
-  char buffer[1 << 16];
-  for (int n = gzread(file, buffer, sizeof buffer); n > 0; n = gzread(file, buffer, sizeof buffer))
-    text.append(buffer, static_cast<size_t>(n));
-  gzclose(file);
-  Lines lines;
-  for (size_t at = 0; at < text.size();) {
-    const size_t end = std::min(text.find('\n', at), text.size());
-    lines.push_back(text.substr(at, end - at));
-    at = end + 1;
-  }
-  return lines;
-}
+Lines read_lines(const std::string& path);
 
-inline Lines split(const std::string& line, char separator) {
-  Lines fields;
-  std::istringstream stream(line);
-  for (std::string field; std::getline(stream, field, separator);) fields.push_back(field);
-  return fields;
-}
+Lines split(const std::string& line, char separator);
 
-inline BleuTokenizer tokenizer_of(const std::string& name) {
-  for (const auto t : {BleuTokenizer::k13a, BleuTokenizer::kNone, BleuTokenizer::kChar,
-                       BleuTokenizer::kInternational, BleuTokenizer::kChinese}) {
-    if (name == name_of(t)) return t;
-  }
-  ADD_FAILURE() << "unknown tokenizer " << name;
-  return BleuTokenizer::k13a;
-}
-
-inline BleuSmoothing smoothing_of(const std::string& name) {
-  for (const auto s :
-       {BleuSmoothing::kExp, BleuSmoothing::kFloor, BleuSmoothing::kAddK, BleuSmoothing::kNone}) {
-    if (name == name_of(s)) return s;
-  }
-  ADD_FAILURE() << "unknown smoothing " << name;
-  return BleuSmoothing::kExp;
-}
+BleuTokenizer tokenizer_of(const std::string& name);
+BleuSmoothing smoothing_of(const std::string& name);
 
 /// A metric with options by sacreBLEU's names, all of which may be absent.
-inline Metric metric_of(const std::string& name, const nlohmann::json& given) {
-  MetricOptions options;
-  if (name == "bleu") {
-    options.bleu.tokenizer = tokenizer_of(given.value("tokenize", "13a"));
-    options.bleu.smoothing = smoothing_of(given.value("smooth_method", given.value("smooth", "exp")));
-    if (given.contains("smooth_value") && !given.at("smooth_value").is_null())
-      options.bleu.smoothing_value = given.at("smooth_value");
-    options.bleu.lowercase = given.value("lowercase", false);
-    options.bleu.effective_order = given.value("effective_order", false);
-    options.bleu.max_ngram_order = given.value("max_ngram_order", 4);
-    return Metric(MetricKind::kBleu, options);
-  }
-  if (name == "chrf") {
-    options.chrf.char_order = given.value("char_order", 6);
-    options.chrf.word_order = given.value("word_order", 0);
-    options.chrf.beta = given.value("beta", 2);
-    options.chrf.whitespace = given.value("whitespace", !given.value("remove_whitespace", true));
-    options.chrf.lowercase = given.value("lowercase", false);
-    options.chrf.eps_smoothing = given.value("eps_smoothing", false);
-    return Metric(MetricKind::kChrf, options);
-  }
-  EXPECT_EQ(name, "ter");
-  options.ter.normalized = given.value("normalized", false);
-  options.ter.no_punct = given.value("no_punct", false);
-  options.ter.asian_support = given.value("asian_support", false);
-  options.ter.case_sensitive = given.value("case_sensitive", false);
-  return Metric(MetricKind::kTer, options);
-}
+Metric metric_of(const std::string& name, const nlohmann::json& given);
 
-inline double corpus_score(const Metric& metric, const Lines& hypotheses,
-                           const std::vector<Lines>& references) {
-  return metric.score(metric.count(hypotheses, references).sums());
-}
+double corpus_score(const Metric& metric, const Lines& hypotheses, const std::vector<Lines>& references);
 
 }  // namespace ventris::data

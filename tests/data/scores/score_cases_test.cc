@@ -5,7 +5,9 @@
 #include <cmath>
 #include <cstdlib>
 #include <fstream>
+#include <nlohmann/json.hpp>
 
+#include "data/files/json_text.h"
 #include "data/scores/significance.h"
 #include "score_cases.h"
 
@@ -41,11 +43,11 @@ TEST(ScoreCases, ScoresOfRandomCorporaAreThoseOfSacrebleuForAllOptions) {
   std::ifstream file = open_cases();
   std::string line;
   ASSERT_TRUE(std::getline(file, line));
-  const json head = json::parse(line);
+  const json head = read_json(line);
   int64_t corpora = 0;
   int64_t cases = 0;
   while (std::getline(file, line)) {
-    const json corpus = json::parse(line);
+    const json corpus = read_json(line);
     const Lines hypotheses = corpus.at("systems").at(0);
     const std::vector<Lines> references = corpus.at("references");
     for (const char* name : {"bleu", "chrf", "ter"}) {
@@ -72,12 +74,12 @@ TEST(ScoreCases, IntervalsAndPairedTestsAreThoseOfSacrebleu) {
   std::ifstream file = open_cases();
   std::string line;
   ASSERT_TRUE(std::getline(file, line));
-  const json head = json::parse(line);
+  const json head = read_json(line);
   const int64_t resamples = head.at("resamples");
   int64_t corpora = 0;
   int64_t cases = 0;
   while (std::getline(file, line)) {
-    const json corpus = json::parse(line);
+    const json corpus = read_json(line);
     const std::vector<Lines> references = corpus.at("references");
     for (const json& test : corpus.at("tests")) {
       const std::string name = test.at(0);
@@ -86,7 +88,7 @@ TEST(ScoreCases, IntervalsAndPairedTestsAreThoseOfSacrebleu) {
       std::vector<Statistics> systems;
       for (const Lines& hypotheses : corpus.at("systems").get<std::vector<Lines>>())
         systems.push_back(metric.count(hypotheses, references));
-      const std::string where = name + " " + options.dump() + " corpus " + std::to_string(corpora);
+      const std::string where = name + " " + json_text(options) + " corpus " + std::to_string(corpora);
       if (!test.at(2).is_null()) {
         const Estimate estimate = bootstrap_estimate(metric, systems[0], resamples, kSeed);
         EXPECT_NEAR(estimate.mean, test.at(2).at(0).get<double>(), kTolerance) << where;

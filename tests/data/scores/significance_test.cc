@@ -1,6 +1,7 @@
 #include "data/scores/significance.h"
 
 #include <filesystem>
+#include <nlohmann/json.hpp>
 
 #include "data/error.h"
 #include "data/scores/numpy_random.h"

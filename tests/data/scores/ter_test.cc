@@ -1,8 +1,10 @@
 #include "data/scores/ter.h"
 
 #include <filesystem>
+#include <nlohmann/json.hpp>
 
 #include "data/error.h"
+#include "data/files/json_text.h"
 #include "score_cases.h"
 
 namespace ventris::data {
@@ -19,7 +21,7 @@ TEST(Ter, AgreesWithTheTestVectorsOfSacrebleu) {
   if (!std::filesystem::exists(path)) GTEST_SKIP() << "no " << path;
   int compared = 0;
   for (const std::string& line : read_lines(path)) {
-    const json vector = json::parse(line);
+    const json vector = read_json(line);
     if (vector.at("metric") != "TER") continue;
     const double score =
         corpus_score(metric_of("ter", vector.at("params")), vector.at("hyps"), vector.at("refs"));

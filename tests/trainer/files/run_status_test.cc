@@ -4,8 +4,10 @@
 #include <unistd.h>
 
 #include <fstream>
+#include <iterator>
 #include <nlohmann/json.hpp>
 
+#include "data/files/json_text.h"
 #include "tests/support/tiny_run.h"
 
 namespace ventris {
@@ -15,7 +17,7 @@ using testing::TemporaryFolder;
 
 nlohmann::json status_of(const std::string& folder) {
   std::ifstream file(folder + "/status.json");
-  return nlohmann::json::parse(file);
+  return data::read_json(std::string(std::istreambuf_iterator<char>(file), {}));
 }
 
 TEST(RunStatus, NothingIsWrittenBeforeTheRunBegins) {
@@ -101,10 +103,10 @@ TEST(RunStatus, NumbersBeyondTheirTypeAreNotCut) {
   for (const char* key : {"ranks", "pid", "step"}) {
     nlohmann::json changed = json;
     changed[key] = key == std::string("ranks") ? (uint64_t{1} << 32) + 1 : (uint64_t{1} << 63);
-    std::ofstream((folder / "status.json")) << changed;
+    std::ofstream((folder / "status.json")) << data::json_text(changed);
     EXPECT_FALSE(read_status(folder / "")) << key;
   }
-  std::ofstream((folder / "status.json")) << json;
+  std::ofstream((folder / "status.json")) << data::json_text(json);
   EXPECT_TRUE(read_status(folder / ""));
 }
 
