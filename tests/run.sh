@@ -47,8 +47,8 @@ if $build; then
 fi
 if ! $run_tests; then exit 0; fi
 
-# Tests of the command line mostly wait: three times as many tests as cores keep the cores busy.
-at_once=$((3 * $(cores)))
+# Tests of the command line mostly wait: four times as many tests as cores keep the cores busy.
+at_once=$((4 * $(cores)))
 
 # The kernels of the smallest instruction set, in addition to the default of this processor (backend/instruction_set.h). They
 # run first, so that the summary of all tests is printed last.
