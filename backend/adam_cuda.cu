@@ -10,7 +10,7 @@ namespace {
 
 using namespace cuda;
 
-constexpr int kThreads = 256;
+constexpr int kAdamThreads = 256;
 
 struct Ranges {
   float* value;
@@ -25,10 +25,10 @@ struct Constants {
 };
 
 /// One thread: kPack elements of all ranges, which it alone writes, in one pass over memory.
-/// Grid: n / (kPack * kThreads).
+/// Grid: n / (kPack * kAdamThreads).
 template <bool kVectors>
 __global__ void adam_step(Ranges ranges, Constants constants, const AdamScalars* scalars) {
-  const int64_t begin = (int64_t{blockIdx.x} * kThreads + threadIdx.x) * kPack;
+  const int64_t begin = (int64_t{blockIdx.x} * kAdamThreads + threadIdx.x) * kPack;
   if (begin >= ranges.count || scalars->skip != 0) return;
   const float gradient_scale = scalars->gradient_scale;
   const float step = scalars->learning_rate / scalars->bias_correction1;
@@ -64,9 +64,10 @@ void adam_cuda(Context& context, const AdamArgs& args) {
                       args.value.cols};
   const Constants constants{args.beta1, args.beta2, args.epsilon};
   dispatch_flag(all_vectors_fit(args.value, args.gradient, args.m, args.v, args.compute), [&](auto vectors) {
-    launch(
-        {.name = "adam_step", .grid = blocks_for(ranges.count, int64_t{kPack} * kThreads), .block = kThreads},
-        stream_of(context), adam_step<decltype(vectors)::value>, ranges, constants, args.scalars);
+    launch({.name = "adam_step",
+            .grid = blocks_for(ranges.count, int64_t{kPack} * kAdamThreads),
+            .block = kAdamThreads},
+           stream_of(context), adam_step<decltype(vectors)::value>, ranges, constants, args.scalars);
   });
 }
 

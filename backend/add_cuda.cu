@@ -12,7 +12,7 @@ namespace {
 
 using namespace cuda;
 
-constexpr int kThreads = 256;
+constexpr int kAddThreads = 256;
 constexpr int kMaxSteps = 128;  // of a launch, whose parameters are then 3 KiB of 4
 
 /// Elements of a thread: 16 bytes.
@@ -50,22 +50,22 @@ __device__ __forceinline__ void store_lanes(T* row, int64_t begin, int64_t count
 }
 
 /// One thread: 16 bytes of every term and sum. It keeps its incomplete sums but the newest in shared memory,
-/// which no other thread reads. Grid: n / (16 bytes * kThreads); shared: 16 bytes a thread for each.
+/// which no other thread reads. Grid: n / (16 bytes * kAddThreads); shared: 16 bytes a thread for each.
 template <typename T, bool kVectors>
-__global__ void __launch_bounds__(kThreads) add_terms(Steps<T> steps, int64_t count) {
-  const int64_t begin = (int64_t{blockIdx.x} * kThreads + threadIdx.x) * Lanes<T>::kCount;
+__global__ void __launch_bounds__(kAddThreads) add_terms(Steps<T> steps, int64_t count) {
+  const int64_t begin = (int64_t{blockIdx.x} * kAddThreads + threadIdx.x) * Lanes<T>::kCount;
   if (begin >= count) return;
   Lanes<T>* const first = dynamic_shared<Lanes<T>>() + threadIdx.x;
   Lanes<T>* end = first;
   for (int s = 0; s < steps.count; ++s) {
     Lanes<T> newest = load_lanes<kVectors>(steps.step[s].term, begin, count);
     for (int addition = 0; addition < steps.step[s].additions; ++addition) {
-      end -= kThreads;
+      end -= kAddThreads;
       for (int i = 0; i < Lanes<T>::kCount; ++i) newest.v[i] = end->v[i] + newest.v[i];
     }
     if (steps.step[s].sum == nullptr) {
       *end = newest;
-      end += kThreads;
+      end += kAddThreads;
     } else {
       store_lanes<kVectors>(steps.step[s].sum, begin, count, newest);
     }
@@ -89,9 +89,9 @@ void launch_steps(cudaStream_t stream, const AddStep* first, size_t count) {
   const int64_t elements = first->term.cols;
   dispatch_flag(vectors, [&](auto fit) {
     launch({.name = "add_terms",
-            .grid = blocks_for(elements, int64_t{Lanes<T>::kCount} * kThreads),
-            .block = kThreads,
-            .shared_bytes = static_cast<size_t>(most_kept) * kThreads * sizeof(Lanes<T>)},
+            .grid = blocks_for(elements, int64_t{Lanes<T>::kCount} * kAddThreads),
+            .block = kAddThreads,
+            .shared_bytes = static_cast<size_t>(most_kept) * kAddThreads * sizeof(Lanes<T>)},
            stream, add_terms<T, decltype(fit)::value>, steps, elements);
   });
 }

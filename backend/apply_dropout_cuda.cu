@@ -9,12 +9,13 @@ namespace {
 
 using namespace cuda;
 
-constexpr int kThreads = 256;
+constexpr int kApplyDropoutThreads = 256;
 
-/// One thread: kPack elements of a row, which only it writes. Grid: (cols / (kPack * kThreads), rows).
+/// One thread: kPack elements of a row, which only it writes. Grid: (cols / (kPack * kApplyDropoutThreads),
+/// rows).
 template <typename T, bool kVectors>
 __global__ void drop_elements(Rows<T> x, Mask mask, int64_t rows, int64_t cols) {
-  const int64_t begin = (int64_t{blockIdx.x} * kThreads + threadIdx.x) * kPack;
+  const int64_t begin = (int64_t{blockIdx.x} * kApplyDropoutThreads + threadIdx.x) * kPack;
   if (begin >= cols) return;
   for (int64_t row = blockIdx.y; row < rows; row += gridDim.y) {
     float v[kPack];
@@ -34,8 +35,8 @@ void apply_dropout_cuda(Context& context, const ApplyDropoutArgs& args) {
     using T = decltype(tag);
     dispatch_flag(all_vectors_fit(args.x), [&](auto vectors) {
       launch({.name = "drop_elements",
-              .grid = dim3(blocks_for(args.x.cols, int64_t{kPack} * kThreads), grid_rows),
-              .block = kThreads},
+              .grid = dim3(blocks_for(args.x.cols, int64_t{kPack} * kApplyDropoutThreads), grid_rows),
+              .block = kApplyDropoutThreads},
              stream_of(context), drop_elements<T, decltype(vectors)::value>, rows_of<T>(args.x),
              Mask(args.dropout), args.x.rows, args.x.cols);
     });

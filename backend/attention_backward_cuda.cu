@@ -9,7 +9,7 @@ namespace {
 using namespace cuda;
 
 template <typename T>
-struct Backward {
+struct AttentionGradients {
   AttentionInputs<T> in;
   Rows<const T> out, d_out;
   Rows<const float> log_sum_exp;  // [heads, query_rows]
@@ -21,7 +21,7 @@ struct Backward {
 /// time and writes their rows of d_query and their D. Grid: (sentences, heads); shared: two tiles, and the
 /// block's queries, gradients and weights.
 template <typename T, int kColumns>
-__global__ void __launch_bounds__(kAttentionThreads) query_gradient(Backward<T> f) {
+__global__ void __launch_bounds__(kAttentionThreads) query_gradient(AttentionGradients<T> f) {
   const Place place(f.in);
   const auto& [warp, lane, head, span, stride] = place;
   float* keys = dynamic_shared<float>();
@@ -93,7 +93,7 @@ __global__ void __launch_bounds__(kAttentionThreads) query_gradient(Backward<T> 
 /// dK = scale * dS^T Q and dV = (M * P)^T dO. As query_gradient with the sides exchanged: a warp holds kOwn
 /// keys against tiles of queries, and writes their rows of d_key and d_value. Runs after it, as it reads D.
 template <typename T, int kColumns>
-__global__ void __launch_bounds__(kAttentionThreads) key_gradient(Backward<T> f) {
+__global__ void __launch_bounds__(kAttentionThreads) key_gradient(AttentionGradients<T> f) {
   const Place place(f.in);
   const auto& [warp, lane, head, span, stride] = place;
   float* queries = dynamic_shared<float>();
@@ -172,14 +172,14 @@ void attention_backward_cuda(Context& context, const AttentionBackwardArgs& args
   const Tensor out_sum = context.scratch().allocate(args.heads, args.query.rows, DType::kF32);
   dispatch_device_dtype(args.query.dtype, "attention_backward", [&](auto tag) {
     using T = decltype(tag);
-    const Backward<T> f{.in = AttentionInputs<T>(args),
-                        .out = rows_of<T>(args.out),
-                        .d_out = rows_of<T>(args.d_out),
-                        .log_sum_exp = rows_of<float>(args.log_sum_exp),
-                        .out_sum = rows_of<float>(out_sum),
-                        .d_query = rows_of<T>(args.d_query),
-                        .d_key = rows_of<T>(args.d_key),
-                        .d_value = rows_of<T>(args.d_value)};
+    const AttentionGradients<T> f{.in = AttentionInputs<T>(args),
+                                  .out = rows_of<T>(args.out),
+                                  .d_out = rows_of<T>(args.d_out),
+                                  .log_sum_exp = rows_of<float>(args.log_sum_exp),
+                                  .out_sum = rows_of<float>(out_sum),
+                                  .d_query = rows_of<T>(args.d_query),
+                                  .d_key = rows_of<T>(args.d_key),
+                                  .d_value = rows_of<T>(args.d_value)};
     const dim3 grid = grid_of(f.in);
     const auto shared =
         static_cast<size_t>(2 * (kTile + kBlockOwn) * (d_head + 1) + kBlockOwn * kTile) * sizeof(float);

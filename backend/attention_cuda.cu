@@ -9,7 +9,7 @@ namespace {
 using namespace cuda;
 
 template <typename T>
-struct Forward {
+struct AttentionForward {
   AttentionInputs<T> in;
   Rows<T> out;
   Rows<float> log_sum_exp;    // [heads, query_rows], or null
@@ -21,7 +21,7 @@ struct Forward {
 /// log_sum_exp. The softmax is online: sums are rescaled when a tile of keys has a larger maximum. Grid:
 /// (sentences, heads); shared: two tiles, the block's queries, and their weights.
 template <typename T, int kColumns>
-__global__ void __launch_bounds__(kAttentionThreads) attend(Forward<T> f) {
+__global__ void __launch_bounds__(kAttentionThreads) attend(AttentionForward<T> f) {
   const Place place(f.in);
   const auto& [warp, lane, head, span, stride] = place;
   float* keys = dynamic_shared<float>();
@@ -85,7 +85,7 @@ __global__ void __launch_bounds__(kAttentionThreads) attend(Forward<T> f) {
 /// For pictures, not optimised for speed. One warp: P of every kAttentionWarps-th query of a sentence and
 /// head. Grid as attend.
 template <typename T>
-__global__ void write_probabilities(Forward<T> f) {
+__global__ void write_probabilities(AttentionForward<T> f) {
   const int head = static_cast<int>(blockIdx.y);
   const Span span = f.in.span(static_cast<int>(blockIdx.x), head);
   for (int i = static_cast<int>(threadIdx.x) / kWarp; i < span.queries; i += kAttentionWarps) {
@@ -199,11 +199,11 @@ void attention_forward_cuda(Context& context, const AttentionForwardArgs& args) 
   if (on_tensor_cores && !args.probabilities) return;
   dispatch_device_dtype(args.query.dtype, "attention_forward", [&](auto tag) {
     using T = decltype(tag);
-    const Forward<T> f{.in = AttentionInputs<T>(args),
-                       .out = rows_of<T>(args.out),
-                       .log_sum_exp = rows_of<float>(with_sums.log_sum_exp),
-                       .probabilities = rows_of<float>(args.probabilities),
-                       .max_keys = args.probabilities.cols / args.heads};
+    const AttentionForward<T> f{.in = AttentionInputs<T>(args),
+                                .out = rows_of<T>(args.out),
+                                .log_sum_exp = rows_of<float>(with_sums.log_sum_exp),
+                                .probabilities = rows_of<float>(args.probabilities),
+                                .max_keys = args.probabilities.cols / args.heads};
     if (!on_tensor_cores) {
       const auto shared =
           static_cast<size_t>((2 * kTile + kBlockOwn) * (d_head + 1) + kBlockOwn * kTile) * sizeof(float);

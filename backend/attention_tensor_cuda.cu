@@ -7,7 +7,7 @@ namespace {
 
 using namespace cuda;
 
-struct Forward {
+struct AttentionTensorForward {
   AttentionInputs<BF16> in;
   Rows<BF16> out;
   Rows<float> log_sum_exp;  // [heads, query_rows], or null
@@ -25,9 +25,9 @@ __device__ __forceinline__ float quad_max(float value) {
 /// s := exp2(s - max), masked; max, sum: of this lane's two rows so far, `sum` of this lane's columns alone.
 /// Returns in `rescale` the factor of earlier sums.
 template <int kPairs>
-__device__ __forceinline__ void weigh(const Forward& f, const Span& span, int own, int key, int head,
-                                      int used, float (&s)[2 * kPairs][4], float (&max)[2], float (&sum)[2],
-                                      float (&rescale)[2]) {
+__device__ __forceinline__ void weigh(const AttentionTensorForward& f, const Span& span, int own, int key,
+                                      int head, int used, float (&s)[2 * kPairs][4], float (&max)[2],
+                                      float (&sum)[2], float (&rescale)[2]) {
   const int lane = static_cast<int>(threadIdx.x % kWarp);
   const float factor = f.in.scale * kLog2E;
   const int limit[2] = {f.in.limit(own + lane / 4, span.keys) - key,
@@ -73,8 +73,8 @@ __device__ __forceinline__ void weigh(const Forward& f, const Span& span, int ow
 /// tiles of kTile, more than one only for the longest sentences; while one is used, the next is copied. The
 /// softmax is online.
 template <int kHead, int kTile>
-__device__ __forceinline__ void attend_tile(const Forward& f, const Turn& turn, const NextTurn& next_turn,
-                                            BF16* shared) {
+__device__ __forceinline__ void attend_tile(const AttentionTensorForward& f, const Turn& turn,
+                                            const NextTurn& next_turn, BF16* shared) {
   const WorkItem& item = turn.item;
   const int head = turn.head;
   constexpr int kPairs = kTile / 16;
@@ -159,7 +159,8 @@ __device__ __forceinline__ void attend_tile(const Forward& f, const Turn& turn, 
 /// Blocks draw tiles of queries, the longest first, and write their rows of `out` and log_sum_exp; then they
 /// clear the rows past the last token. Shared: a tile of queries, of keys and of values.
 template <int kHead>
-__global__ void __launch_bounds__(kTensorThreads, kHead == 128 ? 3 : 4) attend_on_tensor_cores(Forward f) {
+__global__ void __launch_bounds__(kTensorThreads, kHead == 128 ? 3 : 4)
+    attend_on_tensor_cores(AttentionTensorForward f) {
   enum Kind { kTiles, kAtMost64, kAtMost32, kAtMost16, kPadding, kKinds };
   __shared__ TurnKind kinds[kKinds];
   BF16* shared = dynamic_shared<BF16>();
@@ -189,11 +190,11 @@ __global__ void __launch_bounds__(kTensorThreads, kHead == 128 ? 3 : 4) attend_o
 }  // namespace
 
 void attention_forward_tensor_cuda(Context& context, const AttentionForwardArgs& args) {
-  const Forward f{.in = AttentionInputs<BF16>(args),
-                  .out = rows_of<BF16>(args.out),
-                  .log_sum_exp = rows_of<float>(args.log_sum_exp),
-                  .query_rows = args.query.rows,
-                  .work = work_of(context, args)};
+  const AttentionTensorForward f{.in = AttentionInputs<BF16>(args),
+                                 .out = rows_of<BF16>(args.out),
+                                 .log_sum_exp = rows_of<float>(args.log_sum_exp),
+                                 .query_rows = args.query.rows,
+                                 .work = work_of(context, args)};
   dispatch_head(f.in.d_head, [&](auto head) {
     constexpr int kHead = decltype(head)::value;
     launch_resident(context,

@@ -8,7 +8,7 @@ namespace {
 
 using namespace cuda;
 
-constexpr int kThreads = 256;
+constexpr int kCastThreads = 256;
 
 /// Positions of the packs of a matrix: a contiguous one is treated as a single long row.
 struct Packs {
@@ -23,10 +23,10 @@ Packs packs_of(int64_t rows, int64_t cols, bool contiguous) {
   return {width, per_row, (contiguous ? 1 : rows) * per_row};
 }
 
-/// One thread: one pack, which only it writes. Grid: packs / kThreads.
+/// One thread: one pack, which only it writes. Grid: packs / kCastThreads.
 template <typename From, typename To, bool kVectors>
 __global__ void cast_packs(Rows<const From> source, Rows<To> destination, Packs packs) {
-  const int64_t i = int64_t{blockIdx.x} * kThreads + threadIdx.x;
+  const int64_t i = int64_t{blockIdx.x} * kCastThreads + threadIdx.x;
   if (i >= packs.count) return;
   const int64_t row = i / packs.packs_per_row;
   const int64_t begin = i % packs.packs_per_row * kPack;
@@ -45,7 +45,7 @@ void cast_cuda(Context& context, const CastArgs& args) {
       using From = decltype(from);
       using To = decltype(to);
       dispatch_flag(all_vectors_fit(args.source, args.destination), [&](auto vectors) {
-        launch({.name = "cast_packs", .grid = blocks_for(packs.count, kThreads), .block = kThreads},
+        launch({.name = "cast_packs", .grid = blocks_for(packs.count, kCastThreads), .block = kCastThreads},
                stream_of(context), cast_packs<From, To, decltype(vectors)::value>, rows_of<From>(args.source),
                rows_of<To>(args.destination), packs);
       });

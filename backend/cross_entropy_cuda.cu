@@ -12,14 +12,14 @@ namespace {
 
 using namespace cuda;
 
-constexpr int kThreads = 512;
-constexpr int kWarps = kThreads / kWarp;
+constexpr int kCrossEntropyThreads = 512;
+constexpr int kCrossEntropyWarps = kCrossEntropyThreads / kWarp;
 /// Blocks of a multiprocessor that registers have room for: as many rows of 37,000 bf16 as fit in the shared
 /// memory of compute capability 9.0.
 [[maybe_unused]] constexpr int kResidentBlocks = 3;
 
 template <typename T>
-struct Problem {
+struct CrossEntropyProblem {
   Rows<T> logits;
   const int32_t* labels;
   const float* weights;  // with kWeighted
@@ -35,15 +35,15 @@ struct Problem {
 };
 
 /// Of a part of a row, in powers of two: 2^(kLog2E x - max) summed is the sum of e^x over 2^max.
-struct Part {
+struct CrossEntropyPart {
   float max;
   float sum;
   float plain;  // sum of x
 };
-constexpr float kLowest = -3e38F;  // finite, so that differences of two `max` are numbers
+constexpr float kCrossEntropyLowest = -3e38F;  // finite, so that differences of two `max` are numbers
 
 template <int kCount>
-__device__ __forceinline__ void add(const float (&x)[kCount], Part& part) {
+__device__ __forceinline__ void add_cross_entropy_part(const float (&x)[kCount], CrossEntropyPart& part) {
   float max = x[0];
   for (int i = 1; i < kCount; ++i) max = fmaxf(max, x[i]);
   max = fmaxf(part.max, kLog2E * max);
@@ -56,26 +56,26 @@ __device__ __forceinline__ void add(const float (&x)[kCount], Part& part) {
 }
 
 /// d_logits = normal * 2^(kLog2E x - max) - uniform, but d_label at the label.
-struct Gradient {
+struct CrossEntropyGradient {
   float max, normal, uniform, d_label;
 };
 
 /// A row without soft targets.
 struct NoTargets {
-  using RowPart = Part;
-  using RowGradient = Gradient;
+  using RowPart = CrossEntropyPart;
+  using RowGradient = CrossEntropyGradient;
   static constexpr bool kAny = false, kDense = false;
 };
 
-/// The soft targets r of rows: of all tokens, or of `count` at most kThreads that are listed.
+/// The soft targets r of rows: of all tokens, or of `count` at most kCrossEntropyThreads that are listed.
 template <bool kOfAll>
 struct Targets {
-  struct RowPart : Part {
+  struct RowPart : CrossEntropyPart {
     float tempered;  // 2^((kLog2E x - max) / temperature) summed
     float expected;  // sum of r x
   };
   /// And + tempered * 2^((kLog2E x - max) / temperature) - target * r, also at the label.
-  struct RowGradient : Gradient {
+  struct RowGradient : CrossEntropyGradient {
     float tempered, target;
   };
   static constexpr bool kAny = true, kDense = kOfAll;
@@ -93,14 +93,14 @@ struct Targets {
     for (int i = 0; i < kPack; ++i) r[i] = row[pack * kPack + i];
   }
 };
-static_assert(kMostSoftTargets <= kThreads);
+static_assert(kMostSoftTargets <= kCrossEntropyThreads);
 
 /// Also adds, of dense targets, those at r.
 template <typename Soft, int kCount>
-__device__ __forceinline__ void add(const float (&x)[kCount], const float* r, const Soft& soft,
-                                    typename Soft::RowPart& part) {
+__device__ __forceinline__ void add_cross_entropy_part(const float (&x)[kCount], const float* r,
+                                                       const Soft& soft, typename Soft::RowPart& part) {
   const float before = part.max;
-  add(x, static_cast<Part&>(part));
+  add_cross_entropy_part(x, static_cast<CrossEntropyPart&>(part));
   if constexpr (Soft::kAny) {
     part.tempered *= fast_exp2(soft.inverse * (before - part.max));
     for (int i = 0; i < kCount; ++i) {
@@ -112,8 +112,8 @@ __device__ __forceinline__ void add(const float (&x)[kCount], const float* r, co
 
 /// The whole of the lanes' parts, as a fixed tree; every lane gets it.
 template <typename Soft>
-__device__ __forceinline__ typename Soft::RowPart warp_total(const typename Soft::RowPart& part,
-                                                             const Soft& soft) {
+__device__ __forceinline__ typename Soft::RowPart cross_entropy_warp_total(const typename Soft::RowPart& part,
+                                                                           const Soft& soft) {
   const float max = warp_max(part.max);
   typename Soft::RowPart total;
   total.max = max;
@@ -126,15 +126,15 @@ __device__ __forceinline__ typename Soft::RowPart warp_total(const typename Soft
   return total;
 }
 
-/// One block: one row; only it writes the row's gradient, loss and nll. A thread has every kThreads-th pack
-/// and loose column in both passes, and one of the listed targets. With kKept the packs are copied to shared
-/// memory once (f.packs of them), otherwise they are read again. Without kWeighted all weights are 1, but
-/// with soft targets, where f.weights says it. A label or target outside of the vocabulary gives a loss of
-/// NaN.
+/// One block: one row; only it writes the row's gradient, loss and nll. A thread has every
+/// kCrossEntropyThreads-th pack and loose column in both passes, and one of the listed targets. With kKept
+/// the packs are copied to shared memory once (f.packs of them), otherwise they are read again. Without
+/// kWeighted all weights are 1, but with soft targets, where f.weights says it. A label or target outside of
+/// the vocabulary gives a loss of NaN.
 template <typename T, bool kKept, bool kWeighted, typename Soft>
-__device__ __forceinline__ void loss_of_row(const Problem<T>& f, const Soft& soft) {
+__device__ __forceinline__ void loss_of_row(const CrossEntropyProblem<T>& f, const Soft& soft) {
   using RowPart = typename Soft::RowPart;
-  __shared__ RowPart parts[kWarps];
+  __shared__ RowPart parts[kCrossEntropyWarps];
   __shared__ typename Soft::RowGradient shared;
   const int thread = static_cast<int>(threadIdx.x);
   const int lane = thread % kWarp;
@@ -144,15 +144,15 @@ __device__ __forceinline__ void loss_of_row(const Problem<T>& f, const Soft& sof
   const int loose = f.packs * kPack + thread;
   const bool gradient = f.gradient_scale != nullptr;
   if (f.first_row + t >= *f.tokens) {
-    for (int p = thread; gradient && p < f.packs; p += kThreads) packs[p] = {};
-    for (int c = loose; gradient && c < f.cols; c += kThreads) store(row[c], 0.0F);
+    for (int p = thread; gradient && p < f.packs; p += kCrossEntropyThreads) packs[p] = {};
+    for (int c = loose; gradient && c < f.cols; c += kCrossEntropyThreads) store(row[c], 0.0F);
     if (thread == 0) f.loss[t] = f.nll[t] = 0.0F;
     return;
   }
   const Packed<T>* read = packs;
   if constexpr (kKept) {
     auto* kept = dynamic_shared<Packed<T>>();
-    for (int p = thread; p < f.packs; p += kThreads) {
+    for (int p = thread; p < f.packs; p += kCrossEntropyThreads) {
       for (size_t i = 0; i < sizeof(Packed<T>); i += 16) {
         async_copy_16(reinterpret_cast<char*>(kept + p) + i, reinterpret_cast<const char*>(packs + p) + i);
       }
@@ -175,26 +175,26 @@ __device__ __forceinline__ void loss_of_row(const Problem<T>& f, const Soft& sof
   }
   if constexpr (kKept) async_wait<0>();  // for the thread's own packs
   RowPart none = {};
-  none.max = kLowest;
+  none.max = kCrossEntropyLowest;
   RowPart part = none;
-  for (int p = thread; p < f.packs; p += kThreads) {
+  for (int p = thread; p < f.packs; p += kCrossEntropyThreads) {
     float x[kPack], r[kPack] = {};
     unpack(read[p], x);
     if constexpr (Soft::kDense) soft.load_pack(targets, p, r);
-    add(x, r, soft, part);
+    add_cross_entropy_part(x, r, soft, part);
   }
-  for (int c = loose; c < f.vocab; c += kThreads)
-    add({load(row[c])}, Soft::kDense ? targets + c : nullptr, soft, part);
+  for (int c = loose; c < f.vocab; c += kCrossEntropyThreads)
+    add_cross_entropy_part({load(row[c])}, Soft::kDense ? targets + c : nullptr, soft, part);
   if constexpr (Soft::kAny && !Soft::kDense) {
     if (thread < soft.count) part.expected = targets[thread] * at_token;
   }
-  part = warp_total(part, soft);
+  part = cross_entropy_warp_total(part, soft);
   if (lane == 0) parts[thread / kWarp] = part;
   sync_threads();
   if (thread < kWarp) {
     part = none;
-    if (lane < kWarps) part = parts[lane];
-    part = warp_total(part, soft);
+    if (lane < kCrossEntropyWarps) part = parts[lane];
+    part = cross_entropy_warp_total(part, soft);
     if (lane == 0) {
       const float vocab = static_cast<float>(f.vocab);
       const float log2_sum = log2f(part.sum);
@@ -238,7 +238,7 @@ __device__ __forceinline__ void loss_of_row(const Problem<T>& f, const Soft& sof
     if constexpr (Soft::kAny) return fmaf(-g.target, r, d);
     return d;
   };
-  for (int p = thread; p < f.packs; p += kThreads) {
+  for (int p = thread; p < f.packs; p += kCrossEntropyThreads) {
     float x[kPack], r[kPack] = {};
     unpack(read[p], x);
     if constexpr (Soft::kDense) soft.load_pack(targets, p, r);
@@ -248,13 +248,13 @@ __device__ __forceinline__ void loss_of_row(const Problem<T>& f, const Soft& sof
     }
     packs[p] = pack<T>(x);
   }
-  for (int c = loose; c < f.cols; c += kThreads) {
+  for (int c = loose; c < f.cols; c += kCrossEntropyThreads) {
     float d = c < f.vocab ? d_logit(load(row[c])) : 0.0F;
     if constexpr (Soft::kDense) d = c < f.vocab ? less_target(d, targets[c]) : d;
     store(row[c], d);
   }
   const int place = label - f.packs * kPack;
-  const int owner = (place < 0 ? label / kPack : place) % kThreads;
+  const int owner = (place < 0 ? label / kPack : place) % kCrossEntropyThreads;
   if (known && thread == owner) {
     float d = g.d_label;
     if constexpr (Soft::kDense) d = less_target(d, targets[label]);
@@ -267,15 +267,17 @@ __device__ __forceinline__ void loss_of_row(const Problem<T>& f, const Soft& sof
   }
 }
 
-/// Grid: rows; block: kThreads.
+/// Grid: rows; block: kCrossEntropyThreads.
 template <typename T, bool kKept, bool kWeighted>
-__global__ void __launch_bounds__(kThreads, kKept ? kResidentBlocks : 2) cross_entropy_row(Problem<T> f) {
+__global__ void __launch_bounds__(kCrossEntropyThreads, kKept ? kResidentBlocks : 2)
+    cross_entropy_row(CrossEntropyProblem<T> f) {
   loss_of_row<T, kKept, kWeighted>(f, NoTargets());
 }
 
-/// The same with soft targets. Grid: rows; block: kThreads.
+/// The same with soft targets. Grid: rows; block: kCrossEntropyThreads.
 template <typename T, bool kKept, bool kDense>
-__global__ void __launch_bounds__(kThreads, 2) soft_cross_entropy_row(Problem<T> f, Targets<kDense> soft) {
+__global__ void __launch_bounds__(kCrossEntropyThreads, 2)
+    soft_cross_entropy_row(CrossEntropyProblem<T> f, Targets<kDense> soft) {
   loss_of_row<T, kKept, /*kWeighted=*/false>(f, soft);
 }
 
@@ -302,28 +304,28 @@ void cross_entropy_cuda(Context& context, const CrossEntropyArgs& args) {
     const SoftTargets& soft = args.soft;
     const bool dense = soft && soft.indices == nullptr;
     const int64_t packs = vectors_fit(args.logits) ? args.vocab / kPack : 0;
-    const Problem<T> f{.logits = rows_of<T>(args.logits),
-                       .labels = args.labels,
-                       .weights = args.weights,
-                       .first_row = args.first_row,
-                       .tokens = args.tokens,
-                       .vocab = static_cast<int>(args.vocab),
-                       .cols = static_cast<int>(args.logits.cols),
-                       .packs = static_cast<int>(packs),
-                       .smoothing = args.smoothing,
-                       .gradient_scale = args.gradient ? args.gradient_scale : nullptr,
-                       .loss = args.loss.as<float>(),
-                       .nll = args.nll.as<float>()};
+    const CrossEntropyProblem<T> f{.logits = rows_of<T>(args.logits),
+                                   .labels = args.labels,
+                                   .weights = args.weights,
+                                   .first_row = args.first_row,
+                                   .tokens = args.tokens,
+                                   .vocab = static_cast<int>(args.vocab),
+                                   .cols = static_cast<int>(args.logits.cols),
+                                   .packs = static_cast<int>(packs),
+                                   .smoothing = args.smoothing,
+                                   .gradient_scale = args.gradient ? args.gradient_scale : nullptr,
+                                   .loss = args.loss.as<float>(),
+                                   .nll = args.nll.as<float>()};
     // What the kernel declares, with room for its alignment.
     constexpr size_t kOwnBytes = 1024;
-    static_assert(sizeof(Targets<true>::RowPart) * kWarps + sizeof(Targets<true>::RowGradient) <=
+    static_assert(sizeof(Targets<true>::RowPart) * kCrossEntropyWarps + sizeof(Targets<true>::RowGradient) <=
                   kOwnBytes / 2);
     const size_t row_bytes = static_cast<size_t>(packs) * sizeof(Packed<T>);
     const bool kept = args.gradient && row_bytes + kOwnBytes <= context.cuda().block_shared_bytes;
     const auto launch_rows = [&](const char* name, auto kernel, const auto&... arguments) {
       launch({.name = name,
               .grid = static_cast<unsigned>(args.logits.rows),
-              .block = kThreads,
+              .block = kCrossEntropyThreads,
               .shared_bytes = kept ? row_bytes : 0},
              stream_of(context), kernel, f, arguments...);
     };

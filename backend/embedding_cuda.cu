@@ -11,7 +11,7 @@ namespace {
 
 using namespace cuda;
 
-constexpr int kWarps = 4;
+constexpr int kEmbeddingWarps = 4;
 
 /// What the embedding of a token is multiplied by.
 __device__ __forceinline__ float word_mask(const Mask& words, int64_t row) {
@@ -21,7 +21,7 @@ __device__ __forceinline__ float word_mask(const Mask& words, int64_t row) {
 constexpr int64_t kLanePack = int64_t{kWarp} * kPack;  // columns that a warp processes at a time
 
 template <typename T>
-struct Forward {
+struct EmbeddingForward {
   const int32_t* ids;
   const int32_t* position;
   Rows<const T> table;
@@ -37,11 +37,11 @@ struct Forward {
   Mask mask;
 };
 
-/// One warp: one row of `out`, NaN for an index outside of its table. Grid: rows / kWarps.
+/// One warp: one row of `out`, NaN for an index outside of its table. Grid: rows / kEmbeddingWarps.
 template <typename T, bool kVectors>
-__global__ void embed(Forward<T> f) {
+__global__ void embed(EmbeddingForward<T> f) {
   const int lane = static_cast<int>(threadIdx.x) % kWarp;
-  const int64_t r = int64_t{blockIdx.x} * kWarps + threadIdx.x / kWarp;
+  const int64_t r = int64_t{blockIdx.x} * kEmbeddingWarps + threadIdx.x / kWarp;
   if (r >= f.rows) return;
   const int32_t id = f.ids[r];
   const int32_t position = f.position[r];
@@ -93,11 +93,12 @@ struct Scatter {
 
 /// One warp: sums the runs of equal index among kPiece sorted rows, in order, for kLanePack columns. A run
 /// inside the piece is added to its row of `to`, which no other warp accesses; one that continues from the
-/// previous piece or into the next is written to `spans`. Grid: (pieces / kWarps, columns / kLanePack).
+/// previous piece or into the next is written to `spans`. Grid: (pieces / kEmbeddingWarps, columns /
+/// kLanePack).
 template <typename T, bool kWhole>
 __global__ void sum_runs(Scatter<T> f) {
   const int lane = static_cast<int>(threadIdx.x) % kWarp;
-  const int piece = static_cast<int>(blockIdx.x) * kWarps + static_cast<int>(threadIdx.x) / kWarp;
+  const int piece = static_cast<int>(blockIdx.x) * kEmbeddingWarps + static_cast<int>(threadIdx.x) / kWarp;
   const int first = piece * kPiece;
   const int begin = (static_cast<int>(blockIdx.y) * kWarp + lane) * kPack;
   if (first >= f.rows) return;
@@ -157,7 +158,7 @@ __global__ void sum_runs(Scatter<T> f) {
 template <typename T, bool kWhole>
 __global__ void join_runs(Scatter<T> f) {
   const int lane = static_cast<int>(threadIdx.x) % kWarp;
-  const int piece = static_cast<int>(blockIdx.x) * kWarps + static_cast<int>(threadIdx.x) / kWarp;
+  const int piece = static_cast<int>(blockIdx.x) * kEmbeddingWarps + static_cast<int>(threadIdx.x) / kWarp;
   const int begin = (static_cast<int>(blockIdx.y) * kWarp + lane) * kPack;
   const int first = piece * kPiece;
   if (first + kPiece >= f.rows) return;
@@ -215,11 +216,13 @@ void scatter(Context& context, const EmbeddingBackwardArgs& args, const int32_t*
                      .scale = scale,
                      .words = Mask(words),
                      .mask = Mask(args.dropout)};
-  const dim3 grid(blocks_for(pieces, kWarps), blocks_for(cols, kLanePack));
+  const dim3 grid(blocks_for(pieces, kEmbeddingWarps), blocks_for(cols, kLanePack));
   dispatch_flag(cols % kPack == 0 && all_vectors_fit(args.d_out, to, spans), [&](auto whole) {
     constexpr bool kWhole = decltype(whole)::value;
-    launch({.name = "sum_runs", .grid = grid, .block = kWarps * kWarp}, stream, sum_runs<T, kWhole>, f);
-    launch({.name = "join_runs", .grid = grid, .block = kWarps * kWarp}, stream, join_runs<T, kWhole>, f);
+    launch({.name = "sum_runs", .grid = grid, .block = kEmbeddingWarps * kWarp}, stream, sum_runs<T, kWhole>,
+           f);
+    launch({.name = "join_runs", .grid = grid, .block = kEmbeddingWarps * kWarp}, stream,
+           join_runs<T, kWhole>, f);
   });
 }
 
@@ -228,21 +231,21 @@ void scatter(Context& context, const EmbeddingBackwardArgs& args, const int32_t*
 void embedding_forward_cuda(Context& context, const EmbeddingForwardArgs& args) {
   dispatch_device_dtype(args.out.dtype, "embedding_forward", [&](auto tag) {
     using T = decltype(tag);
-    const Forward<T> f{.ids = args.ids,
-                       .position = args.position,
-                       .table = rows_of<T>(args.table),
-                       .positions = rows_of<float>(args.positions),
-                       .out = rows_of<T>(args.out),
-                       .rows = args.out.rows,
-                       .cols = args.out.cols,
-                       .vocab = args.table.rows,
-                       .max_positions = args.positions.rows,
-                       .scale = args.scale,
-                       .zero_start = args.zero_start,
-                       .words = Mask(args.token_dropout),
-                       .mask = Mask(args.dropout)};
+    const EmbeddingForward<T> f{.ids = args.ids,
+                                .position = args.position,
+                                .table = rows_of<T>(args.table),
+                                .positions = rows_of<float>(args.positions),
+                                .out = rows_of<T>(args.out),
+                                .rows = args.out.rows,
+                                .cols = args.out.cols,
+                                .vocab = args.table.rows,
+                                .max_positions = args.positions.rows,
+                                .scale = args.scale,
+                                .zero_start = args.zero_start,
+                                .words = Mask(args.token_dropout),
+                                .mask = Mask(args.dropout)};
     dispatch_flag(all_vectors_fit(args.table, args.positions, args.out), [&](auto vectors) {
-      launch({.name = "embed", .grid = blocks_for(f.rows, kWarps), .block = kWarps * kWarp},
+      launch({.name = "embed", .grid = blocks_for(f.rows, kEmbeddingWarps), .block = kEmbeddingWarps * kWarp},
              stream_of(context), embed<T, decltype(vectors)::value>, f);
     });
   });

@@ -15,12 +15,12 @@ namespace {
 
 using namespace cuda;
 
-constexpr int kThreads = 256;
+constexpr int kGemmThreads = 256;
 
 /// c = bias, or 0, then ReLU: a product whose sum has no terms. One thread: one element.
 template <typename T, typename Bias>
 __global__ void empty_product(Rows<T> c, int64_t rows, int64_t cols, const Bias* bias, bool relu) {
-  const int64_t i = int64_t{blockIdx.x} * kThreads + threadIdx.x;
+  const int64_t i = int64_t{blockIdx.x} * kGemmThreads + threadIdx.x;
   if (i >= rows * cols) return;
   const float value = bias == nullptr ? 0.0F : load(bias[i % cols]);
   store(c.row(i / cols)[i % cols], relu && value < 0.0F ? 0.0F : value);
@@ -32,9 +32,10 @@ void run_empty(Context& context, const GemmArgs& args) {
     dispatch_device_dtype(args.bias ? args.bias.dtype : DType::kF32, "gemm", [&](auto bias_tag) {
       using T = decltype(tag);
       using Bias = decltype(bias_tag);
-      launch({.name = "empty_product", .grid = blocks_for(args.c.size(), kThreads), .block = kThreads},
-             stream_of(context), empty_product<T, Bias>, rows_of<T>(args.c), args.c.rows, args.c.cols,
-             args.bias ? args.bias.as<Bias>() : nullptr, args.relu);
+      launch(
+          {.name = "empty_product", .grid = blocks_for(args.c.size(), kGemmThreads), .block = kGemmThreads},
+          stream_of(context), empty_product<T, Bias>, rows_of<T>(args.c), args.c.rows, args.c.cols,
+          args.bias ? args.bias.as<Bias>() : nullptr, args.relu);
     });
   });
 }

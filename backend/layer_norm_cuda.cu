@@ -25,11 +25,11 @@ struct RowShape {
   static constexpr int kTeams = kRowWarps < kLeastWarps ? kLeastWarps / kRowWarps : 1;
   static constexpr int kBlock = kTeams * kThreads;
 };
-/// Forward exchanges sums between warps only where a row is too long for the registers of one.
+/// LayerNormForward exchanges sums between warps only where a row is too long for the registers of one.
 template <int kRowWarps, int kPacks>
 using ForwardShape = RowShape<kRowWarps, kPacks, 4>;
-/// Backward also has three column sums for every column of a thread: so a thread has one pack alone and many
-/// warps fit, but for the longest rows, whose column sums are in memory.
+/// LayerNormBackward also has three column sums for every column of a thread: so a thread has one pack alone
+/// and many warps fit, but for the longest rows, whose column sums are in memory.
 template <int kRowWarps, int kPacks = 1>
 using BackwardShape = RowShape<kRowWarps, kPacks, 8>;
 
@@ -51,7 +51,7 @@ __device__ __forceinline__ float row_sum(float value) {
 }
 
 template <typename T>
-struct Forward {
+struct LayerNormForward {
   Rows<const T> x;  // or null
   Rows<const T> residual;
   const float* gamma;
@@ -69,7 +69,8 @@ struct Forward {
 /// kRowWarps warps: one row; only they write the row of sum and y, and their first thread the statistics.
 /// Grid: rows / kTeams; block: kBlock threads.
 template <typename T, int kRowWarps, int kPacks, bool kWhole>
-__global__ void __launch_bounds__(ForwardShape<kRowWarps, kPacks>::kBlock) norm_forward(Forward<T> f) {
+__global__ void __launch_bounds__(ForwardShape<kRowWarps, kPacks>::kBlock)
+    norm_forward(LayerNormForward<T> f) {
   using Shape = ForwardShape<kRowWarps, kPacks>;
   const int thread = static_cast<int>(threadIdx.x) % Shape::kThreads;
   const int64_t r = int64_t{blockIdx.x} * Shape::kTeams + threadIdx.x / Shape::kThreads;
@@ -121,7 +122,7 @@ __global__ void __launch_bounds__(ForwardShape<kRowWarps, kPacks>::kBlock) norm_
 }
 
 template <typename T>
-struct Backward {
+struct LayerNormBackward {
   Rows<const T> d_y;
   Rows<const T> d_sum_in;  // or null
   Rows<const T> sum;
@@ -143,7 +144,7 @@ struct BackwardPack {
   Packed<T> d_y, sum, d_sum_in;
 };
 template <bool kWhole, typename T>
-__device__ __forceinline__ BackwardPack<T> load_inputs(const Backward<T>& f, int64_t r, int begin) {
+__device__ __forceinline__ BackwardPack<T> load_inputs(const LayerNormBackward<T>& f, int64_t r, int begin) {
   return {load_row_pack<kWhole>(f.d_y.row(r), begin, f.cols),
           load_row_pack<kWhole>(f.sum.row(r), begin, f.cols),
           f.d_sum_in.data == nullptr ? Packed<T>{} : load_row_pack<kWhole>(f.d_sum_in.row(r), begin, f.cols)};
@@ -184,7 +185,8 @@ __device__ __forceinline__ void add_row(const float (&row)[kPack], int begin, in
 /// floats) and go to the block's part of `partial`. A single team needs no shared memory. With more packs
 /// there is one team, which adds up in `partial`. Grid: rows / block_rows; block: kBlock threads.
 template <typename T, int kRowWarps, int kPacks, bool kWhole>
-__global__ void __launch_bounds__(BackwardShape<kRowWarps, kPacks>::kBlock) norm_backward(Backward<T> f) {
+__global__ void __launch_bounds__(BackwardShape<kRowWarps, kPacks>::kBlock)
+    norm_backward(LayerNormBackward<T> f) {
   using Shape = BackwardShape<kRowWarps, kPacks>;
   constexpr int kTeams = Shape::kTeams;
   constexpr bool kInRegisters = kPacks == 1;
@@ -312,18 +314,18 @@ void layer_norm_forward_cuda(Context& context, const LayerNormForwardArgs& args)
                      all_vectors_fit(args.x, args.residual, args.gamma, args.beta, args.sum, args.y);
   dispatch_device_dtype(args.residual.dtype, "layer_norm_forward", [&](auto tag) {
     using T = decltype(tag);
-    const Forward<T> f{.x = rows_of<T>(args.x),
-                       .residual = rows_of<T>(args.residual),
-                       .gamma = args.gamma.as<float>(),
-                       .beta = args.beta.as<float>(),
-                       .sum = rows_of<T>(args.sum),
-                       .mean = floats(args.mean),
-                       .rstd = floats(args.rstd),
-                       .y = rows_of<T>(args.y),
-                       .rows = args.residual.rows,
-                       .cols = static_cast<int>(args.residual.cols),
-                       .epsilon = args.epsilon,
-                       .mask = Mask(args.dropout)};
+    const LayerNormForward<T> f{.x = rows_of<T>(args.x),
+                                .residual = rows_of<T>(args.residual),
+                                .gamma = args.gamma.as<float>(),
+                                .beta = args.beta.as<float>(),
+                                .sum = rows_of<T>(args.sum),
+                                .mean = floats(args.mean),
+                                .rstd = floats(args.rstd),
+                                .y = rows_of<T>(args.y),
+                                .rows = args.residual.rows,
+                                .cols = static_cast<int>(args.residual.cols),
+                                .epsilon = args.epsilon,
+                                .mask = Mask(args.dropout)};
     dispatch_shape<ForwardShape<1, 1>, ForwardShape<1, 2>, ForwardShape<1, 4>, ForwardShape<8, 2>,
                    ForwardShape<16, 4>>(f.cols, [&](auto shape) {
       using Shape = decltype(shape);
@@ -346,19 +348,19 @@ void layer_norm_backward_cuda(Context& context, const LayerNormBackwardArgs& arg
                                                                      args.gamma, args.d_residual, args.d_x);
   dispatch_device_dtype(args.d_y.dtype, "layer_norm_backward", [&](auto tag) {
     using T = decltype(tag);
-    const Backward<T> f{.d_y = rows_of<T>(args.d_y),
-                        .d_sum_in = rows_of<T>(args.d_sum_in),
-                        .sum = rows_of<T>(args.sum),
-                        .mean = args.mean.as<float>(),
-                        .rstd = args.rstd.as<float>(),
-                        .gamma = args.gamma.as<float>(),
-                        .d_residual = rows_of<T>(args.d_residual),
-                        .d_x = rows_of<T>(args.d_x),
-                        .partial = parts.data(),
-                        .rows = rows,
-                        .cols = static_cast<int>(cols),
-                        .block_rows = block_rows,
-                        .mask = Mask(args.dropout)};
+    const LayerNormBackward<T> f{.d_y = rows_of<T>(args.d_y),
+                                 .d_sum_in = rows_of<T>(args.d_sum_in),
+                                 .sum = rows_of<T>(args.sum),
+                                 .mean = args.mean.as<float>(),
+                                 .rstd = args.rstd.as<float>(),
+                                 .gamma = args.gamma.as<float>(),
+                                 .d_residual = rows_of<T>(args.d_residual),
+                                 .d_x = rows_of<T>(args.d_x),
+                                 .partial = parts.data(),
+                                 .rows = rows,
+                                 .cols = static_cast<int>(cols),
+                                 .block_rows = block_rows,
+                                 .mask = Mask(args.dropout)};
     dispatch_shape<BackwardShape<1>, BackwardShape<2>, BackwardShape<4>, BackwardShape<8>, BackwardShape<16>,
                    BackwardShape<16, 4>>(cols, [&](auto shape) {
       using Shape = decltype(shape);

@@ -8,13 +8,13 @@ namespace {
 
 using namespace cuda;
 
-constexpr int kThreads = 256;
+constexpr int kMovingAverageThreads = 256;
 
-/// One thread: kPack elements, which only it writes. Grid: n / (kPack * kThreads).
+/// One thread: kPack elements, which only it writes. Grid: n / (kPack * kMovingAverageThreads).
 template <bool kVectors>
 __global__ void average_values(const float* value, float* average, int64_t count, double decay,
                                const StepOutcome* outcome) {
-  const int64_t begin = (int64_t{blockIdx.x} * kThreads + threadIdx.x) * kPack;
+  const int64_t begin = (int64_t{blockIdx.x} * kMovingAverageThreads + threadIdx.x) * kPack;
   if (begin >= count || outcome->skipped != 0) return;
   const double start = static_cast<double>(1 + outcome->updates) / static_cast<double>(10 + outcome->updates);
   const auto share = static_cast<float>(1.0 - (decay < start ? decay : start));
@@ -29,7 +29,7 @@ __global__ void average_values(const float* value, float* average, int64_t count
 /// As above.
 template <bool kVectors>
 __global__ void exchange_values(float* a, float* b, int64_t count) {
-  const int64_t begin = (int64_t{blockIdx.x} * kThreads + threadIdx.x) * kPack;
+  const int64_t begin = (int64_t{blockIdx.x} * kMovingAverageThreads + threadIdx.x) * kPack;
   if (begin >= count) return;
   float x[kPack];
   float y[kPack];
@@ -44,20 +44,22 @@ __global__ void exchange_values(float* a, float* b, int64_t count) {
 void moving_average_cuda(Context& context, const MovingAverageArgs& args) {
   const int64_t count = args.value.cols;
   dispatch_flag(all_vectors_fit(args.value, args.average), [&](auto vectors) {
-    launch(
-        {.name = "average_values", .grid = blocks_for(count, int64_t{kPack} * kThreads), .block = kThreads},
-        stream_of(context), average_values<decltype(vectors)::value>, args.value.as<float>(),
-        args.average.as<float>(), count, args.decay, args.outcome);
+    launch({.name = "average_values",
+            .grid = blocks_for(count, int64_t{kPack} * kMovingAverageThreads),
+            .block = kMovingAverageThreads},
+           stream_of(context), average_values<decltype(vectors)::value>, args.value.as<float>(),
+           args.average.as<float>(), count, args.decay, args.outcome);
   });
 }
 
 void exchange_cuda(Context& context, const ExchangeArgs& args) {
   const int64_t count = args.a.cols;
   dispatch_flag(all_vectors_fit(args.a, args.b), [&](auto vectors) {
-    launch(
-        {.name = "exchange_values", .grid = blocks_for(count, int64_t{kPack} * kThreads), .block = kThreads},
-        stream_of(context), exchange_values<decltype(vectors)::value>, args.a.as<float>(), args.b.as<float>(),
-        count);
+    launch({.name = "exchange_values",
+            .grid = blocks_for(count, int64_t{kPack} * kMovingAverageThreads),
+            .block = kMovingAverageThreads},
+           stream_of(context), exchange_values<decltype(vectors)::value>, args.a.as<float>(),
+           args.b.as<float>(), count);
   });
 }
 

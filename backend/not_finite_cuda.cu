@@ -13,7 +13,7 @@ namespace {
 
 using namespace cuda;
 
-constexpr int kThreads = 256;
+constexpr int kNotFiniteThreads = 256;
 constexpr int64_t kMaxBlocks = 1024;
 
 /// The members of NotFinitePlaces as operands of the atomics; both start as -1, all ones.
@@ -22,7 +22,7 @@ struct Places {
   long long* last_gradient;
 };
 
-__device__ inline bool is_finite(float x) {
+__device__ inline bool is_finite_value(float x) {
   return fabsf(x) <= FLT_MAX;
 }
 
@@ -31,16 +31,16 @@ __device__ inline bool is_finite(float x) {
 __global__ void search(const float* values, const float* gradients, int64_t count, const int32_t* wanted,
                        Places places) {
   if (*wanted == 0) return;
-  const int64_t threads = int64_t{gridDim.x} * kThreads;
-  const int64_t first = int64_t{blockIdx.x} * kThreads + threadIdx.x;
+  const int64_t threads = int64_t{gridDim.x} * kNotFiniteThreads;
+  const int64_t first = int64_t{blockIdx.x} * kNotFiniteThreads + threadIdx.x;
   long long last_gradient = -1;
   bool value_found = false;
   for (int64_t i = first; i < count; i += threads) {
-    if (!value_found && !is_finite(values[i])) {
+    if (!value_found && !is_finite_value(values[i])) {
       atomic_min(places.first_value, static_cast<unsigned long long>(i));
       value_found = true;
     }
-    if (!is_finite(gradients[i])) last_gradient = i;
+    if (!is_finite_value(gradients[i])) last_gradient = i;
   }
   if (last_gradient >= 0) atomic_max(places.last_gradient, last_gradient);
 }
@@ -52,8 +52,8 @@ void find_not_finite_cuda(Context& context, const FindNotFiniteArgs& args) {
   VENTRIS_CUDA_CHECK(cudaMemsetAsync(args.places, 0xFF, sizeof(NotFinitePlaces), stream_of(context)));
   auto* words = reinterpret_cast<char*>(args.places);
   launch({.name = "search",
-          .grid = blocks_for(std::min(args.values.cols, kMaxBlocks * kThreads), kThreads),
-          .block = kThreads},
+          .grid = blocks_for(std::min(args.values.cols, kMaxBlocks * kNotFiniteThreads), kNotFiniteThreads),
+          .block = kNotFiniteThreads},
          stream_of(context), search, args.values.as<float>(), args.gradients.as<float>(), args.values.cols,
          args.wanted,
          Places{reinterpret_cast<unsigned long long*>(words), reinterpret_cast<long long*>(words + 8)});

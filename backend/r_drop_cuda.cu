@@ -11,11 +11,11 @@ namespace {
 
 using namespace cuda;
 
-constexpr int kThreads = 512;
-constexpr int kWarps = kThreads / kWarp;
+constexpr int kRDropThreads = 512;
+constexpr int kRDropWarps = kRDropThreads / kWarp;
 
 template <typename T>
-struct Problem {
+struct RDropProblem {
   Rows<T> x, y;  // logits of p and r
   const int32_t* labels;
   const float* weights;  // null: all 1
@@ -32,16 +32,17 @@ struct Problem {
 };
 
 /// Of a part of a row, in powers of two: the sum of 2^(kLog2E x - max) is that of e^x over 2^max.
-struct Part {
+struct RDropPart {
   float max;
   float sum;
   float plain;       // sum of x
   float difference;  // sum of 2^(kLog2E x - max) (x - logit of the other pass)
 };
-constexpr float kLowest = -3e38F;  // finite, so that differences of two `max` are numbers
+constexpr float kRDropLowest = -3e38F;  // finite, so that differences of two `max` are numbers
 
 template <int kCount>
-__device__ __forceinline__ void add(const float (&x)[kCount], const float (&other)[kCount], Part& part) {
+__device__ __forceinline__ void add_r_drop_part(const float (&x)[kCount], const float (&other)[kCount],
+                                                RDropPart& part) {
   float max = x[0];
   for (int i = 1; i < kCount; ++i) max = fmaxf(max, x[i]);
   max = fmaxf(part.max, kLog2E * max);
@@ -57,7 +58,7 @@ __device__ __forceinline__ void add(const float (&x)[kCount], const float (&othe
   }
 }
 /// The whole of the lanes' parts, as a fixed tree; every lane gets it.
-__device__ __forceinline__ Part warp_total(const Part& part) {
+__device__ __forceinline__ RDropPart r_drop_warp_total(const RDropPart& part) {
   const float max = warp_max(part.max);
   const float factor = fast_exp2(part.max - max);
   return {max, warp_sum(part.sum * factor), warp_sum(part.plain), warp_sum(part.difference * factor)};
@@ -65,20 +66,20 @@ __device__ __forceinline__ Part warp_total(const Part& part) {
 
 /// Of one pass: p = normal * 2^(kLog2E x - max), and d_x = half p + part (p (rest + x - y) - r) - uniform,
 /// with the smoothed label taken off.
-struct Gradient {
+struct RDropGradient {
   float max, normal, rest;
 };
 struct RowGradient {
-  Gradient x, y;
+  RDropGradient x, y;
   float half, part, uniform, at_label;
 };
 
 /// One block: one row of both passes; only it writes the row's gradients, loss and nll. A thread has every
-/// kThreads-th pack and loose column in both sweeps. A label outside of the vocabulary gives a loss of NaN.
-/// r_drop_cpu.cc has the derivative. Grid: rows; block: kThreads.
+/// kRDropThreads-th pack and loose column in both sweeps. A label outside of the vocabulary gives a loss of
+/// NaN. r_drop_cpu.cc has the derivative. Grid: rows; block: kRDropThreads.
 template <typename T>
-__global__ void __launch_bounds__(kThreads, 2) r_drop_row(Problem<T> f) {
-  __shared__ Part parts[2][kWarps];
+__global__ void __launch_bounds__(kRDropThreads, 2) r_drop_row(RDropProblem<T> f) {
+  __shared__ RDropPart parts[2][kRDropWarps];
   __shared__ RowGradient shared;
   const int thread = static_cast<int>(threadIdx.x);
   const int lane = thread % kWarp;
@@ -89,8 +90,8 @@ __global__ void __launch_bounds__(kThreads, 2) r_drop_row(Problem<T> f) {
   auto* y_packs = reinterpret_cast<Packed<T>*>(y_row);
   const int loose = f.packs * kPack + thread;
   if (f.first_row + t >= *f.tokens) {
-    for (int p = thread; p < f.packs; p += kThreads) x_packs[p] = y_packs[p] = {};
-    for (int c = loose; c < f.cols; c += kThreads) {
+    for (int p = thread; p < f.packs; p += kRDropThreads) x_packs[p] = y_packs[p] = {};
+    for (int c = loose; c < f.cols; c += kRDropThreads) {
       store(x_row[c], 0.0F);
       store(y_row[c], 0.0F);
     }
@@ -101,33 +102,33 @@ __global__ void __launch_bounds__(kThreads, 2) r_drop_row(Problem<T> f) {
   const bool known = label >= 0 && label < f.vocab;
   const float x_at_label = known && thread == 0 ? load(x_row[label]) : nanf("");
   const float y_at_label = known && thread == 0 ? load(y_row[label]) : nanf("");
-  Part x_part = {kLowest, 0.0F, 0.0F, 0.0F};
-  Part y_part = x_part;
-  for (int p = thread; p < f.packs; p += kThreads) {
+  RDropPart x_part = {kRDropLowest, 0.0F, 0.0F, 0.0F};
+  RDropPart y_part = x_part;
+  for (int p = thread; p < f.packs; p += kRDropThreads) {
     float x[kPack];
     float y[kPack];
     unpack(x_packs[p], x);
     unpack(y_packs[p], y);
-    add(x, y, x_part);
-    add(y, x, y_part);
+    add_r_drop_part(x, y, x_part);
+    add_r_drop_part(y, x, y_part);
   }
-  for (int c = loose; c < f.vocab; c += kThreads) {
+  for (int c = loose; c < f.vocab; c += kRDropThreads) {
     const float x[1] = {load(x_row[c])};
     const float y[1] = {load(y_row[c])};
-    add(x, y, x_part);
-    add(y, x, y_part);
+    add_r_drop_part(x, y, x_part);
+    add_r_drop_part(y, x, y_part);
   }
-  x_part = warp_total(x_part);
-  y_part = warp_total(y_part);
+  x_part = r_drop_warp_total(x_part);
+  y_part = r_drop_warp_total(y_part);
   if (lane == 0) {
     parts[0][thread / kWarp] = x_part;
     parts[1][thread / kWarp] = y_part;
   }
   sync_threads();
   if (thread < kWarp) {
-    const Part none = {kLowest, 0.0F, 0.0F, 0.0F};
-    x_part = warp_total(lane < kWarps ? parts[0][lane] : none);
-    y_part = warp_total(lane < kWarps ? parts[1][lane] : none);
+    const RDropPart none = {kRDropLowest, 0.0F, 0.0F, 0.0F};
+    x_part = r_drop_warp_total(lane < kRDropWarps ? parts[0][lane] : none);
+    y_part = r_drop_warp_total(lane < kRDropWarps ? parts[1][lane] : none);
     if (lane == 0) {
       const float vocab = static_cast<float>(f.vocab);
       const float x_log = kLn2 * (log2f(x_part.sum) + x_part.max);  // log of the sum of e^x
@@ -159,7 +160,7 @@ __global__ void __launch_bounds__(kThreads, 2) r_drop_row(Problem<T> f) {
     x = fmaf(g.half, p, fmaf(g.part, fmaf(p, g.x.rest + difference, -r), -uniform));
     y = fmaf(g.half, r, fmaf(g.part, fmaf(r, g.y.rest - difference, -p), -uniform));
   };
-  for (int p = thread; p < f.packs; p += kThreads) {
+  for (int p = thread; p < f.packs; p += kRDropThreads) {
     float x[kPack];
     float y[kPack];
     unpack(x_packs[p], x);
@@ -168,7 +169,7 @@ __global__ void __launch_bounds__(kThreads, 2) r_drop_row(Problem<T> f) {
     x_packs[p] = pack<T>(x);
     y_packs[p] = pack<T>(y);
   }
-  for (int c = loose; c < f.cols; c += kThreads) {
+  for (int c = loose; c < f.cols; c += kRDropThreads) {
     float x = 0.0F;
     float y = 0.0F;
     if (c < f.vocab) {
@@ -188,21 +189,21 @@ void r_drop_cuda(Context& context, const RDropArgs& args) {
   dispatch_device_dtype(pass.logits.dtype, "r_drop", [&](auto tag) {
     using T = decltype(tag);
     const int64_t packs = all_vectors_fit(pass.logits, args.second) ? pass.vocab / kPack : 0;
-    const Problem<T> f{.x = rows_of<T>(pass.logits),
-                       .y = rows_of<T>(args.second),
-                       .labels = pass.labels,
-                       .weights = pass.weights,
-                       .first_row = pass.first_row,
-                       .tokens = pass.tokens,
-                       .vocab = static_cast<int>(pass.vocab),
-                       .cols = static_cast<int>(pass.logits.cols),
-                       .packs = static_cast<int>(packs),
-                       .smoothing = pass.smoothing,
-                       .quarter = 0.25F * args.alpha,
-                       .gradient_scale = pass.gradient_scale,
-                       .loss = pass.loss.as<float>(),
-                       .nll = pass.nll.as<float>()};
-    launch({.name = "r_drop_row", .grid = static_cast<unsigned>(pass.logits.rows), .block = kThreads},
+    const RDropProblem<T> f{.x = rows_of<T>(pass.logits),
+                            .y = rows_of<T>(args.second),
+                            .labels = pass.labels,
+                            .weights = pass.weights,
+                            .first_row = pass.first_row,
+                            .tokens = pass.tokens,
+                            .vocab = static_cast<int>(pass.vocab),
+                            .cols = static_cast<int>(pass.logits.cols),
+                            .packs = static_cast<int>(packs),
+                            .smoothing = pass.smoothing,
+                            .quarter = 0.25F * args.alpha,
+                            .gradient_scale = pass.gradient_scale,
+                            .loss = pass.loss.as<float>(),
+                            .nll = pass.nll.as<float>()};
+    launch({.name = "r_drop_row", .grid = static_cast<unsigned>(pass.logits.rows), .block = kRDropThreads},
            stream_of(context), r_drop_row<T>, f);
   });
 }

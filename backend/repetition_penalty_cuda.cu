@@ -8,13 +8,15 @@ namespace {
 
 using namespace cuda;
 
-constexpr int kThreads = 64;
+constexpr int kRepetitionPenaltyThreads = 64;
 
-/// One block: one row; thread t changes every kThreads-th token of its list. Grid: rows; block: kThreads.
+/// One block: one row; thread t changes every kRepetitionPenaltyThreads-th token of its list. Grid: rows;
+/// block: kRepetitionPenaltyThreads.
 template <typename T>
 __global__ void penalize_row(Rows<T> logits, const int32_t* tokens, const int32_t* begin, float penalty) {
   const int64_t r = blockIdx.x;
-  for (int32_t i = begin[r] + static_cast<int32_t>(threadIdx.x); i < begin[r + 1]; i += kThreads) {
+  for (int32_t i = begin[r] + static_cast<int32_t>(threadIdx.x); i < begin[r + 1];
+       i += kRepetitionPenaltyThreads) {
     T& logit = logits.row(r)[tokens[i]];
     const float value = load(logit);
     store(logit, value > 0.0F ? value / penalty : value * penalty);
@@ -26,7 +28,9 @@ __global__ void penalize_row(Rows<T> logits, const int32_t* tokens, const int32_
 void repetition_penalty_cuda(Context& context, const RepetitionPenaltyArgs& args) {
   dispatch_device_dtype(args.logits.dtype, "repetition_penalty", [&](auto tag) {
     using T = decltype(tag);
-    launch({.name = "penalize_row", .grid = static_cast<unsigned>(args.logits.rows), .block = kThreads},
+    launch({.name = "penalize_row",
+            .grid = static_cast<unsigned>(args.logits.rows),
+            .block = kRepetitionPenaltyThreads},
            stream_of(context), penalize_row<T>, rows_of<T>(args.logits), args.tokens, args.begin,
            args.penalty);
   });

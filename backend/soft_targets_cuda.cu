@@ -15,7 +15,7 @@ using namespace cuda;
 static_assert(kMostSoftTargets <= kRowThreads);
 
 template <typename T>
-struct Problem {
+struct SoftTargetsProblem {
   Rows<const T> scores;
   bool are_logits;
   float exponent;  // log2(e) / temperature
@@ -29,7 +29,7 @@ struct Problem {
 
 /// One block: one row; thread i writes its i-th index and probability. Grid: rows; block: kRowThreads.
 template <typename T>
-__global__ void __launch_bounds__(kRowThreads) soft_targets_row(Problem<T> f) {
+__global__ void __launch_bounds__(kRowThreads) soft_targets_row(SoftTargetsProblem<T> f) {
   __shared__ float room[kRowThreads / kWarp];
   __shared__ Token bests[kRowThreads / kWarp];
   const int64_t r = blockIdx.x;
@@ -58,15 +58,15 @@ __global__ void __launch_bounds__(kRowThreads) soft_targets_row(Problem<T> f) {
 void soft_targets_cuda(Context& context, const SoftTargetsArgs& args) {
   dispatch_device_dtype(args.scores.dtype, "soft_targets", [&](auto tag) {
     using T = decltype(tag);
-    const Problem<T> f{.scores = rows_of<T>(args.scores),
-                       .are_logits = args.are_logits,
-                       .exponent = kLog2E / args.temperature,
-                       .first_row = args.first_row,
-                       .tokens = args.tokens,
-                       .vocab = args.vocab,
-                       .k = args.k,
-                       .indices = args.indices,
-                       .probabilities = rows_of<float>(args.probabilities)};
+    const SoftTargetsProblem<T> f{.scores = rows_of<T>(args.scores),
+                                  .are_logits = args.are_logits,
+                                  .exponent = kLog2E / args.temperature,
+                                  .first_row = args.first_row,
+                                  .tokens = args.tokens,
+                                  .vocab = args.vocab,
+                                  .k = args.k,
+                                  .indices = args.indices,
+                                  .probabilities = rows_of<float>(args.probabilities)};
     launch(
         {.name = "soft_targets_row", .grid = static_cast<unsigned>(args.scores.rows), .block = kRowThreads},
         stream_of(context), soft_targets_row<T>, f);

@@ -11,17 +11,17 @@ namespace {
 
 using namespace cuda;
 
-constexpr int kThreads = 256;
+constexpr int kSwishThreads = 256;
 
 __device__ inline float sigmoid(float x) {
   return 1.0F / (1.0F + expf(-x));
 }
 
 /// One thread: kPack elements of a row, which only it writes. Without d_y: y = swish(x), into `out`. With it,
-/// which may be `out`: out = d_y * swish'(x). Grid: (cols / (kPack * kThreads), rows).
+/// which may be `out`: out = d_y * swish'(x). Grid: (cols / (kPack * kSwishThreads), rows).
 template <typename T, bool kVectors>
 __global__ void swish(Rows<const T> x, Rows<const T> d_y, Rows<T> out, int64_t rows, int64_t cols) {
-  const int64_t begin = (int64_t{blockIdx.x} * kThreads + threadIdx.x) * kPack;
+  const int64_t begin = (int64_t{blockIdx.x} * kSwishThreads + threadIdx.x) * kPack;
   if (begin >= cols) return;
   for (int64_t row = blockIdx.y; row < rows; row += gridDim.y) {
     float v[kPack];
@@ -40,7 +40,7 @@ __global__ void swish(Rows<const T> x, Rows<const T> d_y, Rows<T> out, int64_t r
   }
 }
 
-void run(Context& context, const ConstTensor& x, const ConstTensor& d_y, const Tensor& out) {
+void run_swish(Context& context, const ConstTensor& x, const ConstTensor& d_y, const Tensor& out) {
   if (out.rows == 0 || out.cols == 0) return;
   constexpr int64_t kMaxBlocks = 65535;  // of the second dimension of a grid
   const auto grid_rows = static_cast<unsigned>(out.rows < kMaxBlocks ? out.rows : kMaxBlocks);
@@ -48,8 +48,8 @@ void run(Context& context, const ConstTensor& x, const ConstTensor& d_y, const T
     using T = decltype(tag);
     dispatch_flag(all_vectors_fit(x, d_y, out), [&](auto vectors) {
       launch({.name = "swish",
-              .grid = dim3(blocks_for(out.cols, int64_t{kPack} * kThreads), grid_rows),
-              .block = kThreads},
+              .grid = dim3(blocks_for(out.cols, int64_t{kPack} * kSwishThreads), grid_rows),
+              .block = kSwishThreads},
              stream_of(context), swish<T, decltype(vectors)::value>, rows_of<T>(x), rows_of<T>(d_y),
              rows_of<T>(out), out.rows, out.cols);
     });
@@ -59,11 +59,11 @@ void run(Context& context, const ConstTensor& x, const ConstTensor& d_y, const T
 }  // namespace
 
 void swish_forward_cuda(Context& context, const SwishForwardArgs& args) {
-  run(context, args.x, {}, args.y);
+  run_swish(context, args.x, {}, args.y);
 }
 
 void swish_backward_cuda(Context& context, const SwishBackwardArgs& args) {
-  run(context, args.x, args.d_y, args.d_y);
+  run_swish(context, args.x, args.d_y, args.d_y);
 }
 
 }  // namespace ventris

@@ -13,7 +13,7 @@ namespace {
 using namespace cuda;
 
 template <typename T>
-struct Problem {
+struct TemperedSoftmaxProblem {
   Rows<const T> logits;
   float inverse;  // 1 / temperature
   float factor;
@@ -26,7 +26,7 @@ struct Problem {
 
 /// One block: one row, which it reads twice. Grid: rows; block: kRowThreads.
 template <typename T, bool kVectors>
-__global__ void __launch_bounds__(kRowThreads) tempered_softmax_row(Problem<T> f) {
+__global__ void __launch_bounds__(kRowThreads) tempered_softmax_row(TemperedSoftmaxProblem<T> f) {
   __shared__ double room[kRowThreads / kWarp];
   const int64_t r = blockIdx.x;
   if (f.first_row + r >= *f.tokens) return;
@@ -49,14 +49,14 @@ __global__ void __launch_bounds__(kRowThreads) tempered_softmax_row(Problem<T> f
 void tempered_softmax_cuda(Context& context, const TemperedSoftmaxArgs& args) {
   dispatch_device_dtype(args.logits.dtype, "tempered_softmax", [&](auto tag) {
     using T = decltype(tag);
-    const Problem<T> f{.logits = rows_of<T>(args.logits),
-                       .inverse = 1.0F / args.temperature,
-                       .factor = args.factor,
-                       .accumulate = args.accumulate,
-                       .first_row = args.first_row,
-                       .tokens = args.tokens,
-                       .vocab = args.vocab,
-                       .probabilities = rows_of<float>(args.probabilities)};
+    const TemperedSoftmaxProblem<T> f{.logits = rows_of<T>(args.logits),
+                                      .inverse = 1.0F / args.temperature,
+                                      .factor = args.factor,
+                                      .accumulate = args.accumulate,
+                                      .first_row = args.first_row,
+                                      .tokens = args.tokens,
+                                      .vocab = args.vocab,
+                                      .probabilities = rows_of<float>(args.probabilities)};
     dispatch_flag(all_vectors_fit(args.logits, args.probabilities), [&](auto vectors) {
       launch({.name = "tempered_softmax_row",
               .grid = static_cast<unsigned>(args.logits.rows),

@@ -13,10 +13,10 @@
 namespace ventris {
 namespace {
 
-constexpr std::align_val_t kAlignment{128};
+constexpr std::align_val_t kHostAlignment{128};
 
 char* allocate_host(size_t bytes) {
-  void* memory = ::operator new(bytes, kAlignment, std::nothrow);
+  void* memory = ::operator new(bytes, kHostAlignment, std::nothrow);
   if (memory == nullptr) fail(ExitCode::kUnavailable, "cannot allocate {} bytes of host memory", bytes);
   std::memset(memory, 0, bytes);
   return static_cast<char*>(memory);
@@ -79,7 +79,7 @@ HostBuffer::~HostBuffer() {
       return;
     }
   }
-  ::operator delete(data_, kAlignment);
+  ::operator delete(data_, kHostAlignment);
 }
 
 void HostBuffer::check_room(size_t bytes) const {

@@ -10,7 +10,7 @@ namespace {
 
 using namespace cuda;
 
-__device__ inline bool is_finite(double x) {
+__device__ inline bool is_finite_term(double x) {
   return fabs(x) <= DBL_MAX;
 }
 
@@ -19,7 +19,7 @@ __global__ void plan(PlanUpdateArgs args) {
   const double loss = args.loss_sums[0];
   const double nll = args.loss_sums[1];
   const double norm = sqrt(*args.sum_of_squares);
-  const bool skipped = !is_finite(loss) || !is_finite(nll) || !is_finite(norm);
+  const bool skipped = !is_finite_term(loss) || !is_finite_term(nll) || !is_finite_term(norm);
   const int64_t updates = *args.updates + (skipped ? 0 : 1);
   *args.updates = updates;
   const auto t = static_cast<double>(updates);

@@ -3,17 +3,17 @@
 add_library(ventris_options INTERFACE)
 target_include_directories(ventris_options INTERFACE ${PROJECT_SOURCE_DIR})
 target_compile_features(ventris_options INTERFACE cxx_std_20)
-# g++ 12 forgets what the standard library says of warnings where it precompiled it, and warns wrongly of overflowing copies of
-# strings. Builds with a compiler cache, as those of continuous integration, precompile nothing.
-set(errors -Werror)
-if(VENTRIS_PRECOMPILE)
-  set(errors -Wno-stringop-overflow)
-endif()
 # Multiplications and additions are fused where the source says so, not where a compiler likes to: the bits are
 # the same whichever compiles, and for whichever processor. -fno-math-errno and -fno-trapping-math allow vector
 # code and change no result.
-target_compile_options(ventris_options INTERFACE -Wall -Wextra ${errors} -fopenmp-simd -ffp-contract=off
-                                                 -fno-math-errno -fno-trapping-math)
+target_compile_options(ventris_options INTERFACE -Wall -Wextra -fopenmp-simd -ffp-contract=off -fno-math-errno
+                                                 -fno-trapping-math)
+# Options of what takes no time but that of its compilation.
+set(VENTRIS_COLD_OPTIONS $<$<CONFIG:Release>:-O1>)
+# g++ sees a fault in a class with a member of an unnamed namespace's type if it does not stand in the source itself.
+if(VENTRIS_GROUPS AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  target_compile_options(ventris_options INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wno-subobject-linkage>)
+endif()
 # GCC 12 sees overlapping copies in std::string's operator+ (its bug 105651).
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
   target_compile_options(ventris_options INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wno-restrict>)
@@ -51,21 +51,26 @@ if(VENTRIS_FUZZ)
   target_compile_options(ventris_options INTERFACE -fsanitize=fuzzer-no-link)
 endif()
 
-# ventris_library(NAME LINKS... [PRIVATE LINKS...] [ROOMS FOLDERS...]): the static library of one folder, from the sources in
-# it and in its rooms. Headers of what is linked privately cannot be included outside the folder.
+# ventris_library(NAME LINKS... [PRIVATE LINKS...] [ROOMS FOLDERS...] [COLD SOURCES...] [ALONE SOURCES...]): the static library of one
+# folder, from the sources in it and in its rooms. Headers of what is linked privately cannot be included outside the folder. COLD
+# are sources that take no time but that of their compilation, ALONE those that are in no group (cmake/source_groups.cmake).
 function(ventris_library name)
-  cmake_parse_arguments(PARSE_ARGV 1 library "" "" ROOMS)
+  cmake_parse_arguments(PARSE_ARGV 1 library "" "" "ROOMS;COLD;ALONE")
   set(patterns ${CMAKE_CURRENT_SOURCE_DIR}/*.cc)
   foreach(room IN LISTS library_ROOMS)
     list(APPEND patterns ${CMAKE_CURRENT_SOURCE_DIR}/${room}/*.cc)
   endforeach()
   file(GLOB sources CONFIGURE_DEPENDS ${patterns})
-  add_library(ventris_${name} STATIC ${sources})
+  foreach(kind COLD ALONE)
+    list(TRANSFORM library_${kind} REPLACE "^([^/].*)$" "${CMAKE_CURRENT_SOURCE_DIR}/\\1")
+  endforeach()
+  set(cold ${sources})
+  list(REMOVE_ITEM sources ${library_COLD} ${library_ALONE})
+  list(REMOVE_ITEM cold ${sources} ${library_ALONE})
+  ventris_groups(sources ${name} ${sources})
+  ventris_groups(cold ${name}_cold ${cold})
+  set_source_files_properties(${cold} PROPERTIES COMPILE_OPTIONS "${VENTRIS_COLD_OPTIONS}")
+  add_library(ventris_${name} STATIC ${sources} ${cold} ${library_ALONE})
   add_library(ventris::${name} ALIAS ventris_${name})
   target_link_libraries(ventris_${name} PUBLIC ventris_options ${library_UNPARSED_ARGUMENTS})
-  if(OpenMP::OpenMP_CXX IN_LIST library_UNPARSED_ARGUMENTS)
-    ventris_precompiled_headers(openmp ventris_${name})
-  else()
-    ventris_precompiled_headers(plain ventris_${name})
-  endif()
 endfunction()

@@ -12,7 +12,6 @@ function(ventris_cuda_side prefix)
   target_compile_definitions(${prefix}_backend PRIVATE VENTRIS_HAS_CUDA=1)
   target_link_libraries(${prefix}_backend PUBLIC ventris_options fmt::fmt
                         PRIVATE Threads::Threads DNNL::dnnl OpenMP::OpenMP_CXX)
-  ventris_precompiled_headers(openmp ${prefix}_backend)
 
   set(comm $<TARGET_OBJECTS:ventris_comm>)
   if(VENTRIS_MPI)

@@ -111,9 +111,6 @@ function(ventris_kernels target)
     target_compile_options(ventris_kernels_${name} PRIVATE ${flags})
     target_compile_definitions(ventris_kernels_${name} PRIVATE VENTRIS_KERNEL_TABLE=ventris_kernels_${name})
     target_link_libraries(ventris_kernels_${name} PRIVATE ventris_options fmt::fmt)
-    if(march STREQUAL VENTRIS_BASE_MARCH AND NOT flags)
-      ventris_precompiled_headers(plain ventris_kernels_${name})
-    endif()
     set(object ${CMAKE_CURRENT_BINARY_DIR}/kernels_${name}.o)
     add_custom_command(
         OUTPUT ${object}

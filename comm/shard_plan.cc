@@ -15,7 +15,7 @@ int64_t whole_units(int64_t elements) {
   return (elements + ShardPlan::unit() - 1) / ShardPlan::unit();
 }
 
-int64_t bucket_elements(int64_t elements, int64_t bucket_bytes, int ranks) {
+int64_t elements_of_bucket(int64_t elements, int64_t bucket_bytes, int ranks) {
   // One more sum for the loss, one for a part of the tail.
   const int64_t min = std::max(ranks * ShardPlan::unit(), elements / (Communicator::kMaxTreeSums - 2) + 1);
   return whole_units(std::max(bucket_bytes / kElementBytes, min)) * ShardPlan::unit();
@@ -24,7 +24,7 @@ int64_t bucket_elements(int64_t elements, int64_t bucket_bytes, int ranks) {
 }  // namespace
 
 ShardPlan::ShardPlan(int64_t elements, int64_t bucket_bytes, int ranks, int64_t tail)
-    : buckets_(elements, bucket_elements(elements, bucket_bytes, ranks), whole_units(tail) * unit()),
+    : buckets_(elements, elements_of_bucket(elements, bucket_bytes, ranks), whole_units(tail) * unit()),
       ranks_(ranks) {
   int64_t turn = 0;
   for (int64_t bucket = 0; bucket < buckets_.count(); ++bucket) {

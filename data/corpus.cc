@@ -15,7 +15,7 @@ namespace ventris::data {
 
 namespace {
 
-int longest_of(const SentenceArray& side) {
+int longest_side(const SentenceArray& side) {
   int longest = 0;
   for (int64_t i = 0; i < side.size(); ++i) longest = std::max(longest, side.length(i));
   return longest;
@@ -50,8 +50,8 @@ int64_t checked_version(const Hdf5Reader& reader) {
 }
 
 /// Of the ids of the side that has this tokenizer.
-TokenFormat format_of(const TokenizerPair& tokenizers, const Tokenizer& of_side, int64_t version,
-                      const std::string& path) {
+TokenFormat checked_format(const TokenizerPair& tokenizers, const Tokenizer& of_side, int64_t version,
+                           const std::string& path) {
   return {.bytes = version > 1 && largest_vocabulary(tokenizers) <= kTwoByteVocabulary ? 2 : 4,
           .vocab_size = static_cast<uint32_t>(of_side.vocab_size()),
           .path = path,
@@ -77,8 +77,8 @@ struct Corpus::Impl {
         digest(reader.digest()),
         mapping(reader.map()),
         tokenizers(tokenizers_of(reader, version)),
-        source_format(format_of(tokenizers, tokenizers.source(), version, path)),
-        target_format(format_of(tokenizers, tokenizers.target(), version, path)) {
+        source_format(checked_format(tokenizers, tokenizers.source(), version, path)),
+        target_format(checked_format(tokenizers, tokenizers.target(), version, path)) {
     const CorpusFile file{reader, *mapping, source_format, target_format};
     arrays = version == 1 ? corpus_arrays_1(file) : corpus_arrays_2(file);
     for (const StoredValidSet& set : arrays.valid_sets) valid_sets.push_back({set.part.name, set.pairs});
@@ -106,8 +106,8 @@ CorpusPart part_of(const SentencePairs& pairs, std::string name) {
           .pairs = pairs.size(),
           .source_tokens = pairs.source.total_tokens(),
           .target_tokens = pairs.target.total_tokens(),
-          .longest_source = longest_of(pairs.source),
-          .longest_target = longest_of(pairs.target)};
+          .longest_source = longest_side(pairs.source),
+          .longest_target = longest_side(pairs.target)};
 }
 
 Corpus::Corpus(const std::string& path) {

@@ -24,14 +24,10 @@ Json json_of(const CorpusPart& part) {
           {"details", read_ordered_json(part.details)}};
 }
 
-std::string text_of(const Json& json) {
-  return json_text(json);
-}
-
 int64_t number(const Json& json, const char* key, int64_t max) {
   const Json& value = json.at(key);
   if (!value.is_number_integer() || value.get<int64_t>() < 0 || value.get<int64_t>() > max)
-    throw std::out_of_range(fmt::format("{} is {}", key, text_of(value)));
+    throw std::out_of_range(fmt::format("{} is {}", key, json_text(value)));
   return value.get<int64_t>();
 }
 
@@ -58,7 +54,7 @@ CorpusPart part_of(const Json& json, CorpusPart& before) {
       static_cast<int>(number(json, "longest_source", std::min(kLongest, part.source_tokens)));
   part.longest_target =
       static_cast<int>(number(json, "longest_target", std::min(kLongest, part.target_tokens)));
-  part.details = text_of(json.at("details"));
+  part.details = json_text(json.at("details"));
   return part;
 }
 
@@ -83,11 +79,11 @@ auto parsed(const std::string& json, const char* name, const std::string& path, 
 std::string parts_json(const std::vector<CorpusPart>& parts) {
   Json list = Json::array();
   for (const CorpusPart& part : parts) list.push_back(json_of(part));
-  return text_of(list);
+  return json_text(list);
 }
 
 std::string part_json(const CorpusPart& part) {
-  return text_of(json_of(part));
+  return json_text(json_of(part));
 }
 
 std::string more_valid_group(const std::string& name) {

@@ -47,7 +47,7 @@ SentenceArray side_of(const CorpusFile& file, const std::string& group, const To
                         .format = &format});
 }
 
-SentencePairs pairs_of(const CorpusFile& file, const std::string& prefix) {
+SentencePairs pairs_at(const CorpusFile& file, const std::string& prefix) {
   SentencePairs pairs{side_of(file, prefix + "/source", file.source),
                       side_of(file, prefix + "/target", file.target)};
   if (pairs.source.size() != pairs.target.size()) {
@@ -57,7 +57,7 @@ SentencePairs pairs_of(const CorpusFile& file, const std::string& prefix) {
   return pairs;
 }
 
-int longest_of(const SentencePairs& pairs) {
+int longest_sentence(const SentencePairs& pairs) {
   return static_cast<int>(std::max(pairs.source.stored().longest, pairs.target.stored().longest));
 }
 
@@ -65,11 +65,11 @@ int longest_of(const SentencePairs& pairs) {
 
 CorpusArrays corpus_arrays_1(const CorpusFile& file) {
   CorpusArrays arrays;
-  arrays.train = pairs_of(file, "");
+  arrays.train = pairs_at(file, "");
   arrays.parts = {part_of(arrays.train, "train")};
-  const SentencePairs valid = pairs_of(file, "/valid");
+  const SentencePairs valid = pairs_at(file, "/valid");
   const StoredText references = file.text("/valid/reference_text", "/valid/reference_offsets");
-  arrays.max_length = std::max(longest_of(arrays.train), longest_of(valid));
+  arrays.max_length = std::max(longest_sentence(arrays.train), longest_sentence(valid));
   check_offsets(references.offsets, references.bytes.size(), file.path(), "/valid/reference_offsets");
   if (references.size() != valid.size()) {
     fail(ErrorKind::kBadData, "{}: {} validation pairs, but {} references. Prepare the corpus again.",

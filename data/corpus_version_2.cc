@@ -29,7 +29,7 @@ void set_tokens(SentenceArray::Stored& stored, const CorpusFile& file, const std
 }
 
 /// The pairs under a group, of which the attributes say what `whole` holds.
-SentencePairs pairs_of(const CorpusFile& file, const std::string& group, const CorpusPart& whole) {
+SentencePairs pairs_in_group(const CorpusFile& file, const std::string& group, const CorpusPart& whole) {
   const auto offsets = file.array<int64_t>(group + "/offsets");
   SentenceArray::Stored source = {.offsets = offsets.data(),
                                   .stride = 2,
@@ -74,7 +74,7 @@ StoredText lines_of(const CorpusFile& file, const std::string& name, const Corpu
 /// The validation pairs under a group.
 StoredValidSet valid_set_of(const CorpusFile& file, const std::string& group, const CorpusPart& part) {
   StoredValidSet set{.part = part,
-                     .pairs = pairs_of(file, group, part),
+                     .pairs = pairs_in_group(file, group, part),
                      .references = lines_of(file, group + "/reference", part)};
   if (file.reader.exists(group + "/source_text")) set.sources = lines_of(file, group + "/source", part);
   return set;
@@ -100,7 +100,7 @@ CorpusArrays corpus_arrays_2(const CorpusFile& file) {
   CorpusArrays arrays;
   arrays.parts = parts_of_json(file.reader.string_attribute("/", kPartsAttribute), file.path());
   const CorpusPart train = sum_of(arrays.parts);
-  arrays.train = pairs_of(file, "/train", train);
+  arrays.train = pairs_in_group(file, "/train", train);
   arrays.valid_sets = valid_sets_of(file);
   arrays.max_length = std::max(train.longest_source, train.longest_target);
   for (const StoredValidSet& set : arrays.valid_sets)

@@ -16,10 +16,10 @@ constexpr const char* kStages = "stages";
 constexpr const char* kDatasets = "datasets";
 constexpr const char* kModifiers = "modifiers";
 constexpr const char* kMix = "mix";
-constexpr const char* kVersion = "version";
+constexpr const char* kVersionKey = "version";
 
 template <typename... Args>
-[[noreturn]] void refuse(const std::string& origin, fmt::format_string<Args...> format, Args&&... args) {
+[[noreturn]] void refuse_mix(const std::string& origin, fmt::format_string<Args...> format, Args&&... args) {
   fail(ErrorKind::kBadConfiguration, "{}: as a configuration of OpusTrainer: {}", origin,
        fmt::format(format, std::forward<Args>(args)...));
 }
@@ -45,7 +45,8 @@ class Configuration {
       root_ = YAML::Load(std::string(text));
       read();
     } catch (const YAML::Exception& error) {
-      refuse(origin_, "it is not YAML of the expected form, at line {}: {}", error.mark.line + 1, error.msg);
+      refuse_mix(origin_, "it is not YAML of the expected form, at line {}: {}", error.mark.line + 1,
+                 error.msg);
     }
   }
 
@@ -54,13 +55,13 @@ class Configuration {
  private:
   void read() {
     if (!root_.IsMap())
-      refuse(origin_, "expected are the keys {} and {}, and one for each stage", kDatasets, kStages);
-    if (root_[kVersion] && root_[kVersion].as<std::string>() != "1")
-      refuse(origin_, "its version is {}; version 1 is known", root_[kVersion].as<std::string>());
+      refuse_mix(origin_, "expected are the keys {} and {}, and one for each stage", kDatasets, kStages);
+    if (root_[kVersionKey] && root_[kVersionKey].as<std::string>() != "1")
+      refuse_mix(origin_, "its version is {}; version 1 is known", root_[kVersionKey].as<std::string>());
     read_datasets();
     if (!root_[kStages] || !root_[kStages].IsSequence() || root_[kStages].size() == 0)
-      refuse(origin_, "'{}' is no list of names", kStages);
-    std::set<std::string> used = {kDatasets, kStages, kVersion, kModifiers};
+      refuse_mix(origin_, "'{}' is no list of names", kStages);
+    std::set<std::string> used = {kDatasets, kStages, kVersionKey, kModifiers};
     refuse_modifiers(root_, "the file");
     for (const YAML::Node& name : root_[kStages]) {
       read_stage(name.as<std::string>());
@@ -77,7 +78,7 @@ class Configuration {
 
   void read_datasets() {
     if (!root_[kDatasets] || !root_[kDatasets].IsMap())
-      refuse(origin_, "'{}' is no list of names with paths", kDatasets);
+      refuse_mix(origin_, "'{}' is no list of names with paths", kDatasets);
     for (const auto& item : root_[kDatasets]) datasets_.insert(item.first.as<std::string>());
     read_.remarks.push_back(
         fmt::format("{}: the paths of {} are not used: the corpora of these names in the corpus file are",
@@ -90,33 +91,35 @@ class Configuration {
     std::string name = "of an unknown form";
     if (modifiers.IsSequence() && modifiers[0].IsMap() && modifiers[0].size() > 0)
       name = modifiers[0].begin()->first.as<std::string>();
-    refuse(origin_,
-           "{} has the modifier {}; sentences are not changed during training: make the variants as a corpus "
-           "of their own with 'ventris prepare', give it a share, and remove '{}'",
-           where, name, kModifiers);
+    refuse_mix(
+        origin_,
+        "{} has the modifier {}; sentences are not changed during training: make the variants as a corpus "
+        "of their own with 'ventris prepare', give it a share, and remove '{}'",
+        where, name, kModifiers);
   }
 
   void read_stage(const std::string& name) {
     const YAML::Node stage = root_[name];
     const std::string where = "stage " + name;
-    if (!stage) refuse(origin_, "'{}' names {}, which has no key of its own", kStages, name);
+    if (!stage) refuse_mix(origin_, "'{}' names {}, which has no key of its own", kStages, name);
     if (stage.IsMap()) refuse_modifiers(stage, where);
     const YAML::Node lines = stage.IsMap() ? stage[kMix] : stage;
     if (!lines || !lines.IsSequence() || lines.size() == 0)
-      refuse(origin_, "{} is no list of 'DATASET SHARE' that ends with 'until DATASET EPOCHS'", where);
+      refuse_mix(origin_, "{} is no list of 'DATASET SHARE' that ends with 'until DATASET EPOCHS'", where);
     std::string text = name + ":";
     for (size_t i = 0; i < lines.size(); ++i) {
       const std::string line = lines[i].as<std::string>();
       const bool is_end = line.starts_with("until ");
       if (is_end != (i + 1 == lines.size()))
-        refuse(origin_, "{} must have its 'until DATASET EPOCHS' as its last line, not '{}'", where, line);
+        refuse_mix(origin_, "{} must have its 'until DATASET EPOCHS' as its last line, not '{}'", where,
+                   line);
       if (!is_end) check_dataset(line, where);
       if (is_end && (line.starts_with("until stalled ") || line.ends_with(" steps")))
-        refuse(origin_, "{} has '{}'; OpusTrainer ends stages after epochs only", where, line);
+        refuse_mix(origin_, "{} has '{}'; OpusTrainer ends stages after epochs only", where, line);
       text += " " + line;
     }
     if (text.find_first_of("\n#") != std::string::npos)
-      refuse(origin_, "{} has a line with # or a line end", where);
+      refuse_mix(origin_, "{} has a line with # or a line end", where);
     const MixPlan parsed = parse_mix_plan(text, fmt::format("{}: {}", origin_, where));
     read_.plan.stages.push_back(parsed.stages.front());
   }
@@ -124,7 +127,7 @@ class Configuration {
   void check_dataset(const std::string& line, const std::string& where) const {
     const std::string dataset = line.substr(0, line.find_first_of(" \t"));
     if (!datasets_.contains(dataset))
-      refuse(origin_, "{} draws from {}, which is not among '{}'", where, dataset, kDatasets);
+      refuse_mix(origin_, "{} draws from {}, which is not among '{}'", where, dataset, kDatasets);
   }
 
   const std::string& origin_;

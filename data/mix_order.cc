@@ -17,7 +17,7 @@ constexpr double kDrawsOfSmallestShare = 32.0;  // in a block: rounding changes 
 constexpr std::string_view kStageKey = "stage of a mix";
 constexpr std::string_view kCorpusKey = "corpus of a mix: ";
 
-uint64_t key_of(std::string_view text, uint64_t seed) {
+uint64_t key_of_text(std::string_view text, uint64_t seed) {
   return XXH3_64bits_withSeed(text.data(), text.size(), seed);
 }
 
@@ -66,7 +66,7 @@ StageOrder::StageOrder(const MixStage& stage, int64_t number, const std::vector<
                        uint64_t seed)
     : parts_(parts.size()),
       block_(block_for(shares_of(stage))),
-      key_(key_of(kStageKey, seed) + static_cast<uint64_t>(number)),
+      key_(key_of_text(kStageKey, seed) + static_cast<uint64_t>(number)),
       order_(block_, key_, 0) {
   const std::vector<int64_t> counts = counts_for(shares_of(stage), block_);
   size_t drawn = 0;
@@ -104,7 +104,7 @@ size_t StageOrder::operator()(int64_t draw) {
 CorpusOrder::CorpusOrder(const CorpusPart& part, uint64_t seed)
     : first_(part.first),
       pairs_(part.pairs),
-      key_(key_of(std::string(kCorpusKey) + part.name, seed)),
+      key_(key_of_text(std::string(kCorpusKey) + part.name, seed)),
       order_(pairs_, key_, 0) {}
 
 DrawnPair CorpusOrder::operator()(int64_t draw) {

@@ -13,7 +13,7 @@ namespace {
 
 constexpr size_t kFirstPlaces = 64;
 
-XXH128_hash_t digest_of(std::string_view a, std::string_view b) {
+XXH128_hash_t digest_of_pair(std::string_view a, std::string_view b) {
   std::string text;
   text.reserve(a.size() + b.size() + 1);
   text.append(a);
@@ -23,13 +23,13 @@ XXH128_hash_t digest_of(std::string_view a, std::string_view b) {
 }
 
 TextKey exact_key(std::string_view a, std::string_view b) {
-  const XXH128_hash_t digest = digest_of(a, b);
+  const XXH128_hash_t digest = digest_of_pair(a, b);
   // Zero is a free place of a table.
   return {digest.high64, digest.high64 == 0 && digest.low64 == 0 ? 1 : digest.low64};
 }
 
 TextKey near_key(std::string_view a, std::string_view b) {
-  const XXH128_hash_t digest = digest_of(letters_of(a), letters_of(b));
+  const XXH128_hash_t digest = digest_of_pair(letters_of(a), letters_of(b));
   const uint64_t exact = XXH3_64bits_withSeed(a.data(), a.size(), XXH3_64bits(b.data(), b.size()));
   return {digest.high64 == 0 ? 1 : digest.high64, (digest.low64 & ~uint64_t{0xFFFFFFFF}) | exact >> 32};
 }

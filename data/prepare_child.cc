@@ -104,8 +104,8 @@ void end_of_library() {
   ::_exit(1);
 }
 
-[[noreturn]] void be_the_child(int fd, pid_t parent, const std::string& reason_of_exit,
-                               const std::function<std::string(const ProgressCall&)>& work) {
+[[noreturn]] void be_the_preparing_child(int fd, pid_t parent, const std::string& reason_of_exit,
+                                         const std::function<std::string(const ProgressCall&)>& work) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != parent) ::_exit(1);
   the_pipe = fd;
@@ -173,7 +173,7 @@ std::string run_in_child(const std::function<std::string(const ProgressCall&)>& 
   FileHandle to(ends[1]);
   const pid_t parent = ::getpid();
   const pid_t id = ::fork();
-  if (id == 0) be_the_child(to.fd(), parent, reason_of_exit, work);
+  if (id == 0) be_the_preparing_child(to.fd(), parent, reason_of_exit, work);
   if (id < 0) {
     fail(ErrorKind::kIo,
          "cannot start a process to train the tokenizer: {}; raise the limits on processes "

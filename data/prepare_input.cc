@@ -16,7 +16,7 @@ namespace ventris::data {
 
 namespace {
 
-constexpr size_t kBufferBytes = size_t{1} << 20;
+constexpr size_t kInputBufferBytes = size_t{1} << 20;
 
 bool has_standard_input(const PrepareOptions& options) {
   const auto is_in = [](const std::vector<PairFiles>& files) {
@@ -49,7 +49,7 @@ StandardInputCopy::StandardInputCopy(const PrepareOptions& options) {
   if (!has_standard_input(options)) return;
   file_ = create_unnamed(options.output);
   path_ = fmt::format("/proc/self/fd/{}", file_.fd());
-  std::vector<char> buffer(kBufferBytes);
+  std::vector<char> buffer(kInputBufferBytes);
   int64_t written = 0;
   for (;;) {
     const ssize_t bytes = ::read(STDIN_FILENO, buffer.data(), buffer.size());

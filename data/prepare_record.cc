@@ -18,10 +18,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-std::string text_of(const Json& json) {
-  return json_text(json);
-}
-
 /// Counts and their names in the attributes, after that of the set.
 std::vector<std::pair<std::string, int64_t>> named_counts(const PrepareCounts& counts, bool drops) {
   return {{"pairs", counts.kept},
@@ -56,7 +52,7 @@ std::string tokenizer_origin(const PrepareOptions& options, const Tokenizer& tok
   const bool other_file = sides == Sides::kSource && !options.source_tokenizer_model.empty();
   Json origin;
   origin["given"] = without_folder(other_file ? options.source_tokenizer_model : options.tokenizer_model);
-  return text_of(origin);
+  return json_text(origin);
 }
 
 const char* name_of(Likeness likeness) {
@@ -69,7 +65,7 @@ std::string joined(const std::string& before, const Json& list) {
   Json all = try_ordered_json(before);
   if (!all.is_array()) all = Json::array();
   all.insert(all.end(), list.begin(), list.end());
-  return text_of(all);
+  return json_text(all);
 }
 
 }  // namespace
@@ -90,7 +86,7 @@ std::string part_details(const TrainingCorpus& corpus, const SetRecord& record,
   details["max_length_ratio"] = options.max_length_ratio;
   details["drop_duplicates"] = name_of(options.drop_duplicates);
   details["drop_overlap"] = name_of(options.drop_overlap);
-  return text_of(details);
+  return json_text(details);
 }
 
 void write_attributes(CorpusWriter& writer, const PrepareOptions& options, const TokenizerPair& tokenizers,

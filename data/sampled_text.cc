@@ -21,7 +21,7 @@ struct SampledText::Side {
 
 namespace {
 
-uint64_t key_of(uint64_t seed, const DrawnPair& drawn, uint64_t side) {
+uint64_t key_of_side(uint64_t seed, const DrawnPair& drawn, uint64_t side) {
   uint64_t key = split_mix(seed ^ side);
   key = split_mix(key ^ static_cast<uint64_t>(drawn.epoch));
   return split_mix(key ^ static_cast<uint64_t>(drawn.pair));
@@ -62,7 +62,7 @@ void SampledText::sample(const DrawnPair& drawn, const MaxLengths& max, PairToke
     if (side != nullptr) {
       const std::lock_guard lock(side->mutex);
       side->text = text();
-      side->sampler.sample(side->text, key_of(options_.seed, drawn, of_side), ids);
+      side->sampler.sample(side->text, key_of_side(options_.seed, drawn, of_side), ids);
       if (static_cast<int64_t>(ids.size()) <= std::min(most, options_.max_length)) return;
     }
     const TokenView view = plain[drawn.pair];

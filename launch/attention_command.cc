@@ -17,7 +17,7 @@ namespace ventris {
 
 namespace {
 
-struct Options {
+struct AttentionCommandOptions {
   std::string model;
   DecodingOptions decoding;
   std::string source;
@@ -30,7 +30,7 @@ struct SearchInputs {
   Context& context;
   const Job& job;
   const ModelSet& models;
-  const Options& options;
+  const AttentionCommandOptions& options;
 };
 
 /// `reference` may be empty.
@@ -88,7 +88,7 @@ bool configures_search(BeamSearchOptions search) {
   return search != defaults;
 }
 
-int run_attention(Options& options, Job& job) {
+int run_attention(AttentionCommandOptions& options, Job& job) {
   const std::string source = one_line(options.source, "--source");
   const std::string target = one_line(options.target, "--target");
   check_can_create(options.output);
@@ -124,7 +124,7 @@ int run_attention(Options& options, Job& job) {
 }  // namespace
 
 Command attention_command() {
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<AttentionCommandOptions>();
   Command command;
   command.name = "attention";
   command.summary = "draws the attention of every layer and head for a sentence";

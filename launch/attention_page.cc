@@ -12,7 +12,7 @@ namespace ventris {
 
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 constexpr size_t kDigitsOfWeight = 2;  // of base 64
 
@@ -29,15 +29,15 @@ std::string packed(const std::vector<float>& weights) {
   return text;
 }
 
-Json group(const SentenceAttention& attention, AttentionKind kind) {
+OrderedJson group(const SentenceAttention& attention, AttentionKind kind) {
   using Tokens = std::vector<std::string>;
   const Tokens& target = attention.target_tokens;
   const Tokens predicted(target.begin() + 1, target.end());
   const Tokens inputs(target.begin(), target.end() - 1);
   const std::vector<AttentionMap>& maps = attention.maps[static_cast<size_t>(kind)];
-  Json weights = Json::array();
+  OrderedJson weights = OrderedJson::array();
   for (const AttentionMap& map : maps) weights.push_back(packed(map.weights));
-  Json object;
+  OrderedJson object;
   switch (kind) {
     case AttentionKind::kEncoderSelf:
       object = {{"title", "Encoder self-attention"},
@@ -67,7 +67,7 @@ Json group(const SentenceAttention& attention, AttentionKind kind) {
 
 }  // namespace
 
-Json attention_groups(const SentenceAttention& attention) {
+OrderedJson attention_groups(const SentenceAttention& attention) {
   return {group(attention, AttentionKind::kCross), group(attention, AttentionKind::kEncoderSelf),
           group(attention, AttentionKind::kDecoderSelf)};
 }
@@ -80,11 +80,11 @@ size_t bytes_of_maps(const SentenceAttention& attention) {
 }
 
 std::string attention_page(const std::string& model, const SentenceAttention& attention) {
-  const Json data = {{"model", model},
-                     {"source", attention.source},
-                     {"target", attention.target},
-                     {"translated", attention.translated},
-                     {"groups", attention_groups(attention)}};
+  const OrderedJson data = {{"model", model},
+                            {"source", attention.source},
+                            {"target", attention.target},
+                            {"translated", attention.translated},
+                            {"groups", attention_groups(attention)}};
   return std::string(kPageBegin) + kAttentionPageHead + kAttentionViewStyle + kAttentionPageBody +
          page_data(data) + kPageBasics + kAttentionViewScript + kAttentionPageTail;
 }

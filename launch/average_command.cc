@@ -16,7 +16,7 @@ namespace ventris {
 
 namespace {
 
-struct Options {
+struct AverageCommandOptions {
   std::string model_dir;
   int last = 5;
   std::vector<std::string> checkpoints;
@@ -24,7 +24,7 @@ struct Options {
   bool json = false;
 };
 
-std::vector<std::string> chosen(const Options& options) {
+std::vector<std::string> chosen(const AverageCommandOptions& options) {
   if (options.model_dir.empty() == options.checkpoints.empty()) {
     fail(ExitCode::kUsage, "give either --model-dir, with --last, or --checkpoints");
   }
@@ -41,7 +41,7 @@ std::vector<std::string> chosen(const Options& options) {
   return paths;
 }
 
-int run_average(const Options& options, const Job& job) {
+int run_average(const AverageCommandOptions& options, const Job& job) {
   const std::vector<std::string> paths = chosen(options);
   average_checkpoints(paths, options.output, job.provenance());
   if (options.json) {
@@ -58,7 +58,7 @@ int run_average(const Options& options, const Job& job) {
 }  // namespace
 
 Command average_command() {
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<AverageCommandOptions>();
   Command command;
   command.name = "average";
   command.summary = "averages the parameters of checkpoints into a weights file";

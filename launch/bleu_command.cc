@@ -21,7 +21,7 @@ namespace {
 
 constexpr int kTextWidth = 2;
 
-struct Options {
+struct BleuCommandOptions {
   std::vector<std::string> input = {"-"};
   std::vector<std::string> references;
   std::vector<std::string> operands;  // also references, in the form of sacreBLEU's command
@@ -56,7 +56,7 @@ Lines read_stripped(const std::string& path) {
 }
 
 /// The requested metrics, in sacreBLEU's order.
-std::vector<data::Metric> metrics_of(const Options& options) {
+std::vector<data::Metric> metrics_of(const BleuCommandOptions& options) {
   data::MetricOptions given = options.metric;
   given.bleu.effective_order = given.bleu.effective_order || options.sentence_level;
   const std::pair<const char*, data::MetricKind> known[] = {
@@ -75,7 +75,7 @@ std::vector<data::Metric> metrics_of(const Options& options) {
   return metrics;
 }
 
-void check_combination(const Options& options, size_t metrics) {
+void check_combination(const BleuCommandOptions& options, size_t metrics) {
   if (options.paired_bootstrap && options.paired_randomization)
     fail(ExitCode::kUsage, "--paired-bs and --paired-ar exclude each other");
   if (options.sentence_level && (metrics > 1 || options.input.size() > 1))
@@ -94,7 +94,7 @@ void check_combination(const Options& options, size_t metrics) {
   }
 }
 
-void warn_of_tokenized_text(const Options& options, const Lines& lines, Job& job) {
+void warn_of_tokenized_text(const BleuCommandOptions& options, const Lines& lines, Job& job) {
   constexpr int64_t kSuspicious = 100;
   if (options.metric.bleu.tokenizer == data::BleuTokenizer::kNone) return;
   const auto ends =
@@ -105,31 +105,32 @@ void warn_of_tokenized_text(const Options& options, const Lines& lines, Job& job
                        grouped(ends)));
 }
 
-void warn_of_phrases(const Options& options, const std::vector<Lines>& references, Job& job) {
+void warn_of_phrases(const BleuCommandOptions& options, const std::vector<Lines>& references, Job& job) {
   const data::BleuOptions& bleu = options.metric.bleu;
   if (options.paper || !data::words_are_phrases(references.front(), bleu)) return;
   say(job, data::warning_of_phrases("the references", bleu));
 }
 
 /// Name and signature of a metric; with the paper's protocol its own instead of BLEU's.
-std::string label_of(const Options& options, const data::Metric& metric) {
+std::string label_of(const BleuCommandOptions& options, const data::Metric& metric) {
   return options.paper ? data::kPaperBleuName : metric.name();
 }
-std::string signature_of(const Options& options, const data::Metric& metric, const std::string& trials = {}) {
+std::string signature_of(const BleuCommandOptions& options, const data::Metric& metric,
+                         const std::string& trials = {}) {
   const auto references = static_cast<int>(options.references.size());
   return signed_by_us(options.paper ? data::paper_signature(*options.paper, references, trials)
                                     : metric.signature(references, trials));
 }
 
-ScoreReport report_of(const Options& options, const data::Metric& metric, const data::Statistics& statistics,
-                      const std::string& trials = {}) {
+ScoreReport report_of(const BleuCommandOptions& options, const data::Metric& metric,
+                      const data::Statistics& statistics, const std::string& trials = {}) {
   ScoreReport report = metric_report(metric, statistics, options.references.size());
   report.name = label_of(options, metric);
   report.signature = signature_of(options, metric, trials);
   return report;
 }
 
-std::string sentence_scores(const Options& options, const data::Metric& metric,
+std::string sentence_scores(const BleuCommandOptions& options, const data::Metric& metric,
                             const data::Statistics& statistics) {
   std::string text;
   for (size_t i = 0; i < statistics.sentences(); ++i) {
@@ -144,7 +145,7 @@ std::string sentence_scores(const Options& options, const data::Metric& metric,
   return text;
 }
 
-std::string system_scores(const Options& options, const std::vector<data::Metric>& metrics,
+std::string system_scores(const BleuCommandOptions& options, const std::vector<data::Metric>& metrics,
                           const Lines& system, const std::vector<Lines>& references) {
   std::vector<ScoreReport> reports;
   for (const data::Metric& metric : metrics) {
@@ -167,7 +168,7 @@ std::string system_scores(const Options& options, const std::vector<data::Metric
   return text;
 }
 
-std::string compared_scores(const Options& options, const std::vector<data::Metric>& metrics,
+std::string compared_scores(const BleuCommandOptions& options, const std::vector<data::Metric>& metrics,
                             const std::vector<Lines>& systems, const std::vector<Lines>& references) {
   Comparison comparison;
   comparison.systems = options.input;
@@ -198,7 +199,7 @@ std::string compared_scores(const Options& options, const std::vector<data::Metr
                       : comparison_text(comparison, options.text_width());
 }
 
-void take_operands(Options& options) {
+void take_operands(BleuCommandOptions& options) {
   if (!options.operands.empty() && !options.references.empty()) {
     fail(ExitCode::kUsage, "references are given twice: {} after --reference, and '{}' without it",
          options.references.front(), options.operands.front());
@@ -211,8 +212,8 @@ void take_operands(Options& options) {
   }
 }
 
-int run_bleu(const Options& given, Job& job) {
-  Options options = given;
+int run_bleu(const BleuCommandOptions& given, Job& job) {
+  BleuCommandOptions options = given;
   take_operands(options);
   options.paper = data::paper_protocol(options.protocol, options.metric.bleu, "--");
   data::load_line_tokenizer(options.metric.bleu, "--tokenize-with");
@@ -246,7 +247,7 @@ int run_bleu(const Options& given, Job& job) {
   return 0;
 }
 
-void add_significance_options(Options& options, OptionTable& table) {
+void add_significance_options(BleuCommandOptions& options, OptionTable& table) {
   constexpr int64_t kMaxTrials = 10'000'000;
   table.group("Significance");
   table.toggle("confidence", options.confidence,
@@ -268,7 +269,7 @@ void add_significance_options(Options& options, OptionTable& table) {
 }  // namespace
 
 Command bleu_command() {
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<BleuCommandOptions>();
   Command command;
   command.name = "bleu";
   command.summary = "scores translations against references with BLEU, chrF and TER";

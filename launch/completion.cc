@@ -36,7 +36,7 @@ ValueKind kind_of(const Option& option) {
 }
 
 /// The options of a command as given on a command line, without operands, and those of all commands.
-std::vector<Option> options_of(const Command& command) {
+std::vector<Option> completed_options(const Command& command) {
   std::vector<Option> options;
   for (const Option& option : command.options.options()) {
     if (!option.operand) options.push_back(option);
@@ -123,7 +123,7 @@ std::string bash_completion(const std::vector<Command>& commands, const std::vec
   for (const Command& command : commands) {
     std::string line;
     std::string valued;
-    for (const Option& option : options_of(command)) {
+    for (const Option& option : completed_options(command)) {
       std::vector<std::string> spellings = option.aliases;
       spellings.push_back("--" + option.name);
       line += (line.empty() ? "" : " ") + fmt::format("{}", fmt::join(spellings, " "));
@@ -171,7 +171,7 @@ std::string zsh_completion(const std::vector<Command>& commands, const std::vect
   for (const Command& command : commands) {
     list += fmt::format("        '{}:{}'\n", command.name, replaced(command.summary, "'", "'\\''"));
     cases += fmt::format("        {})\n          _arguments", command.name);
-    for (const Option& option : options_of(command)) {
+    for (const Option& option : completed_options(command)) {
       const ValueKind kind = kind_of(option);
       std::vector<std::string> spellings = option.aliases;
       spellings.push_back("--" + option.name);
@@ -245,7 +245,7 @@ std::string fish_completion(const std::vector<Command>& commands, const std::vec
       text += fmt::format("{} -a '{}'\n", here, fmt::join(words, " "));
     else if (has_operands(command))
       text += here + " -F\n";
-    for (const Option& option : options_of(command)) {
+    for (const Option& option : completed_options(command)) {
       const ValueKind kind = kind_of(option);
       text += fmt::format("{} -l {}", here, option.name);
       for (const std::string& alias : option.aliases) {

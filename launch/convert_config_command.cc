@@ -15,12 +15,12 @@ namespace {
 
 enum class Purpose { kAuto, kTrain, kTranslate };
 
-struct Options {
+struct ConvertConfigCommandOptions {
   std::vector<std::string> files;
   Purpose purpose = Purpose::kAuto;
 };
 
-int run_convert_config(const Options& options, Job& job) {
+int run_convert_config(const ConvertConfigCommandOptions& options, Job& job) {
   if (options.files.size() != 1) fail(ExitCode::kUsage, "expected is one FILE, not {}", options.files.size());
   const std::string& path = options.files.front();
   const std::string yaml = read_config("", path);
@@ -54,7 +54,7 @@ int run_convert_config(const Options& options, Job& job) {
 }  // namespace
 
 Command convert_config_command() {
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<ConvertConfigCommandOptions>();
   Command command;
   command.name = "convert-config";
   command.summary = "converts a configuration of Marian to a file of --config";

@@ -13,12 +13,12 @@ namespace ventris {
 
 namespace {
 
-struct Options {
+struct DemoCorpusCommandOptions {
   data::DemoCorpusOptions corpus;
   bool json = false;
 };
 
-int run_demo_corpus(const Options& options, const Job& job) {
+int run_demo_corpus(const DemoCorpusCommandOptions& options, const Job& job) {
   const data::DemoCorpusOptions& corpus = options.corpus;
   data::write_demo_corpus(corpus);
   if (options.json) {
@@ -43,7 +43,7 @@ int run_demo_corpus(const Options& options, const Job& job) {
 }  // namespace
 
 Command demo_corpus_command() {
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<DemoCorpusCommandOptions>();
   data::DemoCorpusOptions& corpus = options->corpus;
   Command command;
   command.name = "demo-corpus";

@@ -18,9 +18,9 @@ namespace ventris {
 
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
-struct Options {
+struct DiffCommandOptions {
   std::vector<std::string> folders;
   bool json = false;
 };
@@ -41,7 +41,7 @@ struct Difference {
   double most = 0.0;  // over all steps
 };
 
-struct Comparison {
+struct RunComparison {
   std::map<std::string, std::vector<std::optional<std::string>>> options;
   std::vector<Difference> values;
   std::vector<std::string> notes;  // what only one of them has, and what could not be compared
@@ -101,10 +101,10 @@ int64_t last_step(const MetricsRecord& record) {
   return record.places.empty() ? 0 : record.places.back().step;
 }
 
-Comparison compare(const std::vector<RunRecord>& runs) {
+RunComparison compare(const std::vector<RunRecord>& runs) {
   const MetricsRecord& a = runs[0].metrics;
   const MetricsRecord& b = runs[1].metrics;
-  Comparison result{.options = differing_options(runs), .values = {}, .notes = {}};
+  RunComparison result{.options = differing_options(runs), .values = {}, .notes = {}};
   std::set<int64_t> after_restarts = steps_after_restarts(a);
   after_restarts.merge(steps_after_restarts(b));
   const bool same_intervals = !result.options.contains("log_every");
@@ -132,7 +132,7 @@ std::string shown(const std::optional<std::string>& value) {
   return value.value_or("(none)");
 }
 
-std::string text_of(const Comparison& result) {
+std::string comparison_lines(const RunComparison& result) {
   std::string text;
   for (const auto& [name, values] : result.options)
     text += fmt::format("option {}: {} | {}\n", name, shown(values[0]), shown(values[1]));
@@ -155,17 +155,18 @@ std::string text_of(const Comparison& result) {
   return text;
 }
 
-Json json_of(const Comparison& result) {
-  Json json = {{"equal", result.equal()},
-               {"options", Json::object()},
-               {"notes", result.notes},
-               {"values", Json::object()}};
+OrderedJson comparison_json(const RunComparison& result) {
+  OrderedJson json = {{"equal", result.equal()},
+                      {"options", OrderedJson::object()},
+                      {"notes", result.notes},
+                      {"values", OrderedJson::object()}};
   for (const auto& [name, values] : result.options) {
-    json["options"][name] = Json::array();
-    for (const auto& value : values) json["options"][name].push_back(value ? Json(*value) : Json(nullptr));
+    json["options"][name] = OrderedJson::array();
+    for (const auto& value : values)
+      json["options"][name].push_back(value ? OrderedJson(*value) : OrderedJson(nullptr));
   }
   for (const Difference& value : result.values) {
-    Json& of_key = json["values"][value.key];
+    OrderedJson& of_key = json["values"][value.key];
     of_key = {{"compared", value.compared}, {"differing", value.differing}};
     if (value.differing == 0) continue;
     of_key.update({{"first_step", value.first}, {"values", {value.a, value.b}}});
@@ -174,7 +175,7 @@ Json json_of(const Comparison& result) {
   return json;
 }
 
-int run_diff(const Options& options, const Job& job) {
+int run_diff(const DiffCommandOptions& options, const Job& job) {
   if (options.folders.size() != 2)
     fail(ExitCode::kUsage, "expected two run folders, got {}", options.folders.size());
   std::vector<RunRecord> runs;
@@ -183,15 +184,15 @@ int run_diff(const Options& options, const Job& job) {
     if (const std::string warning = warning_of(runs.back()); !warning.empty())
       say(job, "warning: " + warning);
   }
-  const Comparison result = compare(runs);
-  write_output(options.json ? json_text(json_of(result)) + "\n" : text_of(result));
+  const RunComparison result = compare(runs);
+  write_output(options.json ? json_text(comparison_json(result)) + "\n" : comparison_lines(result));
   return result.equal() ? 0 : 1;
 }
 
 }  // namespace
 
 Command diff_command() {
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<DiffCommandOptions>();
   Command command;
   command.name = "diff";
   command.summary = "shows where two training runs differ: options, losses, digests";

@@ -14,13 +14,13 @@ namespace ventris {
 
 namespace {
 
-struct Options {
+struct DoctorCommandOptions {
   DoctorOptions doctor;
   double comm_timeout = 30.0;
   bool json = false;
 };
 
-int run_doctor(const Options& options, Job& job) {
+int run_doctor(const DoctorCommandOptions& options, Job& job) {
   job.communicator.limit_waits(options.comm_timeout);
   const DoctorFacts facts =
       gather_doctor_facts(job.communicator, job.environment, options.doctor, program_name_and_version());
@@ -33,7 +33,7 @@ int run_doctor(const Options& options, Job& job) {
 }  // namespace
 
 Command doctor_command() {
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<DoctorCommandOptions>();
   Command command;
   command.name = "doctor";
   command.summary = "checks these machines for problems that would affect training";

@@ -28,7 +28,7 @@ namespace {
 
 constexpr int kScoreDigits = 2;
 
-struct Options {
+struct EvaluateCommandOptions {
   DecodingOptions decoding;
   std::string source;
   std::vector<std::string> references;
@@ -40,7 +40,7 @@ struct Options {
 };
 
 // Reads the texts on one rank, before the translation, and sends the source to all.
-std::vector<std::string> read_texts(const Options& options, Job& job,
+std::vector<std::string> read_texts(const EvaluateCommandOptions& options, Job& job,
                                     std::vector<std::vector<std::string>>& references) {
   std::string packed;
   if (job.speaks()) {
@@ -96,7 +96,7 @@ void choose_tokenizer(data::BleuOptions& bleu, const std::vector<std::string>& r
                        fitting.reason));
 }
 
-int run_evaluate(const Options& options, Job& job) {
+int run_evaluate(const EvaluateCommandOptions& options, Job& job) {
   const DecodingOptions& decoding = options.decoding;
   data::BleuOptions bleu = options.bleu;
   bleu.tokenizer = options.tokenizer.value_or(bleu.tokenizer);
@@ -147,7 +147,7 @@ int run_evaluate(const Options& options, Job& job) {
 }  // namespace
 
 Command evaluate_command() {
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<EvaluateCommandOptions>();
   Command command;
   command.name = "evaluate";
   command.summary = "translates a test set and scores it with BLEU";

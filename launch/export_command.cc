@@ -10,7 +10,7 @@ namespace ventris {
 
 namespace {
 
-struct Options {
+struct ExportCommandOptions {
   std::string model;
   std::string output;
   std::optional<ExportFormat> format;
@@ -19,12 +19,12 @@ struct Options {
 };
 
 /// The requested format, or that of the name of the output.
-ExportFormat format_of(const Options& options) {
+ExportFormat format_of(const ExportCommandOptions& options) {
   const bool is_safetensors = options.output.ends_with(".safetensors");
   return options.format.value_or(is_safetensors ? ExportFormat::kSafetensors : ExportFormat::kHdf5);
 }
 
-int run_export(const Options& options, const Job& job) {
+int run_export(const ExportCommandOptions& options, const Job& job) {
   const std::unique_ptr<Context> context = make_context(job, "cpu", 1, "auto");
   const std::unique_ptr<LoadedModel> model = load_model(*context, options.model, DType::kF32);
   const std::vector<std::string> files = export_model(*context, *model, format_of(options), options.output,
@@ -42,7 +42,7 @@ int run_export(const Options& options, const Job& job) {
 }  // namespace
 
 Command export_command() {
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<ExportCommandOptions>();
   Command command;
   command.name = "export";
   command.summary = "exports a trained model for this or another program";

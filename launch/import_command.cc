@@ -14,14 +14,14 @@ namespace ventris {
 
 namespace {
 
-struct Options {
+struct ImportCommandOptions {
   ImportOptions from;
   std::string output;
   bool json = false;
 };
 
 /// The files that are read beside the input by default.
-void check_output(const Options& options) {
+void check_output(const ImportCommandOptions& options) {
   for (const char* name : {kMarianSourceTokenizer, kMarianTargetTokenizer, kMarianVocabulary,
                            kMarianSourceVocabulary, kMarianTargetVocabulary}) {
     std::error_code error;  // of a missing file
@@ -32,7 +32,7 @@ void check_output(const Options& options) {
   }
 }
 
-int run_import(const Options& options, const Job& job) {
+int run_import(const ImportCommandOptions& options, const Job& job) {
   check_output(options);
   const std::unique_ptr<Context> context = make_context(job, "cpu", 1, "auto");
   const std::unique_ptr<LoadedModel> model = import_model(*context, options.from);
@@ -45,7 +45,7 @@ int run_import(const Options& options, const Job& job) {
 }  // namespace
 
 Command import_command() {
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<ImportCommandOptions>();
   Command command;
   command.name = "import";
   command.summary = "converts a model from another format";

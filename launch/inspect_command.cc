@@ -42,7 +42,7 @@ using data::ElementType;
 /// Tolerance of logits between machines, whose sums differ in order.
 constexpr double kProbeTolerance = 1e-3;
 
-struct Options {
+struct InspectCommandOptions {
   std::vector<std::string> files;
   bool verify = false;
   bool json = false;
@@ -156,8 +156,8 @@ double mean_of(const Dataset& dataset) {
   return finite > 0 ? dataset.sum / static_cast<double>(finite) : 0.0;
 }
 
-std::string text_of(const std::string& path, const std::string& digest,
-                    const std::vector<Dataset>& datasets) {
+std::string contents_text(const std::string& path, const std::string& digest,
+                          const std::vector<Dataset>& datasets) {
   size_t width = 7;
   for (const Dataset& dataset : datasets) width = std::max(width, dataset.name.size());
   std::string text = fmt::format("{}: digest {}\n{:<{}}  type  {:<16}{:>13}{:>13}{:>13}\n", path, digest,
@@ -178,7 +178,7 @@ std::string text_of(const std::string& path, const std::string& digest,
 }
 
 /// Of a corpus that is only verified, Corpus::check_all() reads the data.
-Contents contents_of_hdf5(const std::string& path, const Options& options) {
+Contents contents_of_hdf5(const std::string& path, const InspectCommandOptions& options) {
   const data::Hdf5Reader reader(path);  // checks the digest
   Contents contents{
       .path = path, .digest = reader.digest(), .config = "", .parameter_digest = "", .datasets = {}};
@@ -252,7 +252,7 @@ std::string verify_probes(const Contents& contents, const Job& job) {
                      difference);
 }
 
-nlohmann::json json_of(const Contents& contents) {
+nlohmann::json contents_json(const Contents& contents) {
   nlohmann::json list = nlohmann::json::array();
   for (const Dataset& dataset : contents.datasets) {
     nlohmann::json entry = {
@@ -308,7 +308,7 @@ RunFolder run_folder(const std::string& path) {
   return folder;
 }
 
-nlohmann::json parsed(const std::string& text, const std::string& path) {
+nlohmann::json parsed_config(const std::string& text, const std::string& path) {
   nlohmann::json json = parse_json(text);
   if (json.is_discarded())
     fail(ExitCode::kBadData, "{}: is not JSON of at most {} bytes", path, kMaxJsonBytes);
@@ -319,17 +319,17 @@ std::string file_name(const std::string& path) {
   return std::filesystem::path(path).filename().string();
 }
 
-int64_t bytes_of(const std::string& path) {
+int64_t file_bytes(const std::string& path) {
   std::error_code error;
   const auto bytes = std::filesystem::file_size(path, error);
   return error ? 0 : static_cast<int64_t>(bytes);
 }
 
-nlohmann::json json_of(const RunFolder& folder) {
+nlohmann::json contents_json(const RunFolder& folder) {
   nlohmann::json checkpoints = nlohmann::json::array();
   for (const std::string& path : folder.checkpoints) {
     checkpoints.push_back(
-        {{"file", file_name(path)}, {"step", step_of_checkpoint(path)}, {"bytes", bytes_of(path)}});
+        {{"file", file_name(path)}, {"step", step_of_checkpoint(path)}, {"bytes", file_bytes(path)}});
   }
   nlohmann::json result = {
       {"folder", folder.path}, {"checkpoints", checkpoints}, {"command", folder.command}};
@@ -343,13 +343,13 @@ nlohmann::json json_of(const RunFolder& folder) {
   if (!folder.checkpoints.empty()) result["newest"] = file_name(folder.checkpoints.back());
   if (!folder.best.empty()) {
     result["best"] = file_name(folder.best);
-    result["best_record"] = parsed(folder.best_record, folder.path + "/best.json");
+    result["best_record"] = parsed_config(folder.best_record, folder.path + "/best.json");
   }
-  if (!folder.config.empty()) result["config"] = parsed(folder.config, folder.path + "/config.json");
+  if (!folder.config.empty()) result["config"] = parsed_config(folder.config, folder.path + "/config.json");
   return result;
 }
 
-std::string text_of(const RunFolder& folder) {
+std::string contents_text(const RunFolder& folder) {
   std::string text = fmt::format("{}: {}\n", folder.path, state_text(folder.status));
   const auto line = [&](const char* name, const std::string& value) {
     if (!value.empty()) text += fmt::format("{:<12} {}\n", name, value);
@@ -361,7 +361,7 @@ std::string text_of(const RunFolder& folder) {
     line("message", status.message);
   }
   int64_t bytes = 0;
-  for (const std::string& path : folder.checkpoints) bytes += bytes_of(path);
+  for (const std::string& path : folder.checkpoints) bytes += file_bytes(path);
   line("checkpoints", folder.checkpoints.empty()
                           ? "none"
                           : fmt::format("{}, {}", folder.checkpoints.size(), bytes_text(bytes)));
@@ -372,12 +372,12 @@ std::string text_of(const RunFolder& folder) {
   return text;
 }
 
-int inspect_file(const std::string& path, const Options& options, const Job& job);
+int inspect_file(const std::string& path, const InspectCommandOptions& options, const Job& job);
 
-int inspect_folder(const std::string& path, const Options& options, const Job& job) {
+int inspect_folder(const std::string& path, const InspectCommandOptions& options, const Job& job) {
   const RunFolder folder = run_folder(path);
   if (!options.verify) {
-    write_output(options.json ? json_text(json_of(folder)) + "\n" : text_of(folder));
+    write_output(options.json ? json_text(contents_json(folder)) + "\n" : contents_text(folder));
     return 0;
   }
   if (folder.checkpoints.empty()) fail(ExitCode::kMissingInput, "{}: has no checkpoint to verify", path);
@@ -397,14 +397,14 @@ int inspect_folder(const std::string& path, const Options& options, const Job& j
   return 0;
 }
 
-int run_inspect(const Options& options, const Job& job) {
+int run_inspect(const InspectCommandOptions& options, const Job& job) {
   if (options.files.size() != 1)
     fail(ExitCode::kUsage, "one file is expected, but {} were given", options.files.size());
   const std::string& path = options.files.front();
   return data::is_folder(path) ? inspect_folder(path, options, job) : inspect_file(path, options, job);
 }
 
-int inspect_file(const std::string& path, const Options& options, const Job& job) {
+int inspect_file(const std::string& path, const InspectCommandOptions& options, const Job& job) {
   const Contents contents =
       is_safetensors(path) ? contents_of_safetensors(path) : contents_of_hdf5(path, options);
   std::string probes;
@@ -419,7 +419,7 @@ int inspect_file(const std::string& path, const Options& options, const Job& job
     probes = verify_probes(contents, job);
   }
   if (options.json) {
-    nlohmann::json result = json_of(contents);
+    nlohmann::json result = contents_json(contents);
     if (options.verify) result["verified"] = true;
     write_output(json_text(result) + "\n");
   } else if (options.verify) {
@@ -428,7 +428,7 @@ int inspect_file(const std::string& path, const Options& options, const Job& job
     write_output(fmt::format("{}: verified; {}, {} datasets, no NaN or Inf{}\n", path, digest,
                              contents.datasets.size(), probes));
   } else {
-    write_output(text_of(path, contents.digest, contents.datasets));
+    write_output(contents_text(path, contents.digest, contents.datasets));
     if (!contents.parameter_digest.empty())
       write_output("parameter digest: " + contents.parameter_digest + "\n");
     if (!contents.config.empty()) write_output("config: " + contents.config + "\n");
@@ -439,7 +439,7 @@ int inspect_file(const std::string& path, const Options& options, const Job& job
 }  // namespace
 
 Command inspect_command() {
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<InspectCommandOptions>();
   Command command;
   command.name = "inspect";
   command.summary =

@@ -34,7 +34,7 @@ bool parse_yes_no(const std::string& text, const std::string& where) {
 
 // "at least 1", "from 0 to 1", "above 0": empty if everything of the type is allowed.
 template <typename T, typename Limits>
-std::string describe(const Limits& range, const char* format) {
+std::string describe_range(const Limits& range, const char* format) {
   const auto shown = [format](T value) { return fmt::format(fmt::runtime(format), value); };
   const bool low = range.min != std::numeric_limits<T>::lowest();
   const bool high = range.max != std::numeric_limits<T>::max();
@@ -139,7 +139,7 @@ Option& OptionTable::add_integer(const std::string& name, T& variable, Range<T> 
   option.name = name;
   option.placeholder = "N";
   option.help = help;
-  option.limits = describe<T>(range, "{}");
+  option.limits = describe_range<T>(range, "{}");
   const std::string limits = option.limits;
   option.store = [&variable, range, limits](const std::vector<std::string>& values,
                                             const std::string& where) {
@@ -171,7 +171,7 @@ Option& OptionTable::add_number(const std::string& name, const std::string& plac
   option.name = name;
   option.placeholder = placeholder;
   option.help = help;
-  option.limits = describe<double>(range, "{}");
+  option.limits = describe_range<double>(range, "{}");
   const std::string limits = option.limits;
   option.store = [&variable, range, limits](const std::vector<std::string>& values,
                                             const std::string& where) {

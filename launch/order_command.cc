@@ -26,7 +26,7 @@ namespace ventris {
 
 namespace {
 
-struct Options {
+struct OrderCommandOptions {
   TrainCommandOptions train;
   std::string run;    // folder
   std::string steps;  // A:B
@@ -60,7 +60,7 @@ StepRange range_of(const std::string& text) {
 }
 
 /// The options of the run in the folder; only the corpus may be given again.
-void take_run(Options& options) {
+void take_run(OrderCommandOptions& options) {
   const TrainOptions defaults = preset_options("base");
   TrainOptions& train = options.train.train;
   if (!options.train.mix.empty() || train.seed != defaults.seed ||
@@ -90,7 +90,8 @@ void take_run(Options& options) {
 /// Writes a line for each pair of the steps.
 class OrderWriter {
  public:
-  OrderWriter(const Options& options, const data::Corpus& corpus) : options_(options), corpus_(corpus) {
+  OrderWriter(const OrderCommandOptions& options, const data::Corpus& corpus)
+      : options_(options), corpus_(corpus) {
     if (options.json) return;
     heading_ = "step\tshard\tstage\tcorpus\tpair\tepoch\tsource_tokens\ttarget_tokens";
     heading_ += options.text ? "\tsource\ttarget\n" : "\n";
@@ -148,7 +149,7 @@ class OrderWriter {
     return json_text(object) + "\n";
   }
 
-  const Options& options_;
+  const OrderCommandOptions& options_;
   const data::Corpus& corpus_;
   std::string heading_;  // until it is written
 };
@@ -179,7 +180,7 @@ void check_is_known(const data::MixPlan& plan, const RecordedStages& recorded, i
        step, run, recorded.last_step, present.name, data::to_text(present.end));
 }
 
-int run_order(Options& options, Job& job) {
+int run_order(OrderCommandOptions& options, Job& job) {
   TrainOptions& train = options.train.train;
   if (options.steps.empty()) fail(ExitCode::kUsage, "--steps is required: A:B, the first and the last step");
   const StepRange range = range_of(options.steps);
@@ -241,7 +242,7 @@ int run_order(Options& options, Job& job) {
 }  // namespace
 
 Command order_command() {
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<OrderCommandOptions>();
   Command command;
   command.name = "order";
   command.summary = "prints the sentence pairs of training steps";

@@ -62,7 +62,7 @@ struct Request {
 };
 
 /// Nothing if the head is not that of a request of HTTP/1.
-std::optional<Request> parsed(std::string_view head) {
+std::optional<Request> parsed_request(std::string_view head) {
   std::optional<Request> none;
   const size_t first_end = head.find("\r\n");
   const std::string_view first = head.substr(0, first_end);
@@ -180,7 +180,7 @@ void PageServer::answer(Connection& connection, const Documents& documents) cons
   const size_t end = connection.request.find("\r\n\r\n");
   if (end == std::string::npos)
     return refuse("431 Request Header Fields Too Large", "the request is too long");
-  const std::optional<Request> request = parsed(std::string_view(connection.request).substr(0, end));
+  const std::optional<Request> request = parsed_request(std::string_view(connection.request).substr(0, end));
   if (!request || request->hosts.size() != 1) return refuse("400 Bad Request", "not a request of HTTP/1");
   if (!is_for_us(request->hosts.front()))
     return refuse("403 Forbidden", "this server is for 127.0.0.1 and localhost");

@@ -23,7 +23,7 @@ namespace {
 constexpr const char* kOperandKey = "operands";
 using Values = std::map<std::string, std::vector<std::string>>;
 
-po::options_description describe(const Command& command, bool with_config) {
+po::options_description describe_command(const Command& command, bool with_config) {
   po::options_description description;
   for (const Option& option : command.options.options()) {
     if (option.operand) {
@@ -80,7 +80,7 @@ void check_values_are_given(const Command& command, const std::vector<std::strin
 Values parse_words(const Command& command, const std::vector<std::string>& as_given) {
   const std::vector<std::string> words = spelled_in_full(command, as_given);
   check_values_are_given(command, words);
-  const po::options_description description = describe(command, true);
+  const po::options_description description = describe_command(command, true);
   po::positional_options_description positional;
   const auto& table = command.options.options();
   const bool has_operands =
@@ -143,7 +143,7 @@ Values parse_file(const Command& command, const std::string& path, const Values&
   std::istringstream stream(text);
   try {
     // Unknown names are accepted here so that the message can suggest a name.
-    po::parsed_options parsed = po::parse_config_file(stream, describe(command, false), true);
+    po::parsed_options parsed = po::parse_config_file(stream, describe_command(command, false), true);
     for (po::option& option : parsed.options) {
       option.string_key = name_of_alias(command, option.string_key);
       const Option* known = command.options.find(option.string_key);
@@ -180,7 +180,7 @@ void store(const Command& command, const Values& values, const std::string& file
   }
 }
 
-std::string text_of(const Values& values, const std::string& name) {
+std::string given_text(const Values& values, const std::string& name) {
   const auto found = values.find(name);
   return found == values.end() || found->second.empty() ? "" : found->second.front();
 }
@@ -188,7 +188,7 @@ std::string text_of(const Values& values, const std::string& name) {
 /// No input may be overwritten.
 void check_outputs(const Command& command, const Values& flags, const Values& from_file) {
   for (const char* name : {"output", "dropped-report"}) {
-    const std::string output = flags.count(name) > 0 ? text_of(flags, name) : text_of(from_file, name);
+    const std::string output = flags.count(name) > 0 ? given_text(flags, name) : given_text(from_file, name);
     std::error_code error;  // of a missing file
     if (output.empty() || !std::filesystem::is_regular_file(output, error)) continue;
     const auto compare = [&](const Values& values) {
@@ -213,7 +213,7 @@ void check_outputs(const Command& command, const Values& flags, const Values& fr
 void parse_options(const Command& command, const std::vector<std::string>& words) {
   Values flags = parse_words(command, words);
   Values from_file;
-  const std::string config = text_of(flags, "config");
+  const std::string config = given_text(flags, "config");
   if (flags.count("config") > 0) {
     from_file = parse_file(command, config, flags);
     for (const auto& [name, values] : flags) from_file.erase(name);
@@ -227,7 +227,7 @@ void parse_options(const Command& command, const std::vector<std::string>& words
   }
   check_outputs(command, flags, from_file);
   const std::string preset =
-      flags.count("preset") > 0 ? text_of(flags, "preset") : text_of(from_file, "preset");
+      flags.count("preset") > 0 ? given_text(flags, "preset") : given_text(from_file, "preset");
   if (command.before_store) command.before_store(preset);
   store(command, from_file, config);
   store(command, flags, "");

@@ -22,7 +22,7 @@ namespace {
 
 constexpr double kGiB = 1024.0 * 1024.0 * 1024.0;
 
-struct Options {
+struct PlanCommandOptions {
   TrainCommandOptions train;
   int ranks = 1;
   int ranks_per_host = 0;
@@ -42,7 +42,7 @@ bool changes_nothing(const std::string& option) {
          option == "log-every";
 }
 
-int64_t bytes_of(double gibibytes) {
+int64_t bytes_of_gibibytes(double gibibytes) {
   return static_cast<int64_t>(gibibytes * kGiB);
 }
 
@@ -64,7 +64,7 @@ int64_t free_disk_of(const std::string& folder) {
   return error ? 0 : static_cast<int64_t>(space.available);
 }
 
-PlannedMachine machine_of(const Options& options) {
+PlannedMachine machine_of(const PlanCommandOptions& options) {
   const std::string& wanted = options.train.train.device;
   const std::string reason = cuda_unavailable_reason(0);
   PlannedMachine machine{.ranks = options.ranks, .ranks_per_host = options.ranks_per_host};
@@ -78,15 +78,16 @@ PlannedMachine machine_of(const Options& options) {
            reason);
     }
     machine.device_memory =
-        options.device_memory > 0.0 ? bytes_of(options.device_memory) : cuda_device_memory(0);
+        options.device_memory > 0.0 ? bytes_of_gibibytes(options.device_memory) : cuda_device_memory(0);
   }
-  machine.host_memory = options.host_memory > 0.0 ? bytes_of(options.host_memory) : memory_of_this_host();
+  machine.host_memory =
+      options.host_memory > 0.0 ? bytes_of_gibibytes(options.host_memory) : memory_of_this_host();
   machine.free_disk = free_disk_of(options.train.train.model_dir);
   return machine;
 }
 
 /// The link of the prediction, if one is asked for.
-std::optional<PlannedLink> link_of(const Options& options) {
+std::optional<PlannedLink> link_of(const PlanCommandOptions& options) {
   if (options.link == 0.0 && options.latency == 0.0 && options.step == 0.0 && options.fixed == 0.0 &&
       options.host_link == 0.0 && options.host_latency == 0.0) {
     return {};
@@ -115,14 +116,14 @@ std::optional<PlannedLink> link_of(const Options& options) {
                      .fixed_seconds = 1e-3 * options.fixed};
 }
 
-nlohmann::json json_of(const PredictedStep& step, int ranks) {
+nlohmann::json step_json(const PredictedStep& step, int ranks) {
   return {{"step_ms", 1e3 * step.step()},     {"compute_ms", 1e3 * step.compute},
           {"fixed_ms", 1e3 * step.fixed},     {"sums_ms", 1e3 * step.sums},
           {"exposed_ms", 1e3 * step.exposed}, {"sharing_ms", 1e3 * step.sharing},
           {"speedup", step.speedup},          {"efficiency", step.speedup / ranks}};
 }
 
-nlohmann::json json_of(const TrainingPlan& plan) {
+nlohmann::json step_json(const TrainingPlan& plan) {
   nlohmann::json memory = nlohmann::json::array();
   for (const PlannedMemory& part : plan.memory) {
     const bool on_device = part.on_device && plan.machine.device == Device::kCuda;
@@ -163,11 +164,11 @@ nlohmann::json json_of(const TrainingPlan& plan) {
     object["stages"].push_back({{"stage", stage.name}, {"end", stage.end}});
     if (stage.steps > 0) object["stages"].back()["steps"] = stage.steps;
   }
-  if (plan.predicted) object["predicted"] = json_of(*plan.predicted, plan.machine.ranks);
+  if (plan.predicted) object["predicted"] = step_json(*plan.predicted, plan.machine.ranks);
   return object;
 }
 
-int run_plan(Options& options) {
+int run_plan(PlanCommandOptions& options) {
   TrainOptions& train = options.train.train;
   if (train.corpus.empty()) fail(ExitCode::kUsage, "--corpus is required; 'ventris prepare' makes one");
   if (options.ranks_per_host > options.ranks) {
@@ -180,7 +181,7 @@ int run_plan(Options& options) {
   machine.link = link_of(options);
   if (train.model_dir.empty()) train.model_dir = ".";  // train would refuse it; plan writes nothing
   const TrainingPlan plan = plan_training(train, machine);
-  write_output(options.train.json ? json_text(json_of(plan)) + "\n" : plan_table(plan));
+  write_output(options.train.json ? json_text(step_json(plan)) + "\n" : plan_table(plan));
   if (!plan.excess.empty()) fail(ExitCode::kBadConfiguration, "{}", plan.excess);
   return 0;
 }
@@ -188,7 +189,7 @@ int run_plan(Options& options) {
 }  // namespace
 
 Command plan_command() {
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<PlanCommandOptions>();
   Command command;
   command.name = "plan";
   command.summary = "computes what a training run needs, and refuses one that cannot fit";

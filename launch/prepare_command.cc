@@ -26,7 +26,7 @@ namespace ventris {
 
 namespace {
 
-struct Options {
+struct PrepareCommandOptions {
   data::PrepareOptions prepare;
   SetOptions sets;
   std::string tokenizer_from;
@@ -68,7 +68,7 @@ void check_both_given(bool source, bool target, const char* what) {
 
 /// Which tokenizers there are, and the symbols of those to train; options of their training contradict given
 /// ones.
-void complete_tokenizer(Options& options) {
+void complete_tokenizer(PrepareCommandOptions& options) {
   data::PrepareOptions& prepare = options.prepare;
   check_both_given(prepare.source_vocab_size > 0, options.target_vocab_size > 0, "vocab-size");
   check_both_given(!prepare.source_tokenizer_model.empty(), !options.target_tokenizer_model.empty(),
@@ -102,7 +102,7 @@ void tell_missing_begin(const data::PrepareOptions& prepare, const Job& job) {
                   prepare.tokenizer_model));
 }
 
-int run_prepare(Options& options, const Job& job) {
+int run_prepare(PrepareCommandOptions& options, const Job& job) {
   data::PrepareOptions& prepare = options.prepare;
   prepare.corpora = training_corpora(options.sets);
   prepare.valid = validation_files(options.sets);
@@ -146,7 +146,7 @@ int run_prepare(Options& options, const Job& job) {
   return 0;
 }
 
-void add_corpus_options(OptionTable& table, Options& options) {
+void add_corpus_options(OptionTable& table, PrepareCommandOptions& options) {
   SetOptions& sets = options.sets;
   table.group("Text");
   table.texts("train-sets", "SRC TGT...", sets.train_sets,
@@ -188,7 +188,7 @@ void add_corpus_options(OptionTable& table, Options& options) {
   table.group("Pairs that are left out");
 }
 
-void add_cleaning_options(OptionTable& table, Options& options) {
+void add_cleaning_options(OptionTable& table, PrepareCommandOptions& options) {
   data::PrepareOptions& prepare = options.prepare;
   const std::vector<std::pair<std::string, data::Likeness>> likeness = {
       {"none", data::Likeness::kNone}, {"exact", data::Likeness::kExact}, {"near", data::Likeness::kNear}};
@@ -230,7 +230,7 @@ void add_side_model(OptionTable& table, const std::string& side, std::string& va
 }  // namespace
 
 Command prepare_command() {
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<PrepareCommandOptions>();
   data::PrepareOptions& prepare = options->prepare;
   prepare.threads = 0;
   Command command;

@@ -41,7 +41,7 @@ nlohmann::json to_json(const data::PrepareCounts& counts) {
           {"unknown_characters", to_json(counts.unknown_characters)}};
 }
 
-std::string describe(const std::string& name, const data::PrepareCounts& counts, bool cut) {
+std::string describe_counts(const std::string& name, const data::PrepareCounts& counts, bool cut) {
   std::string text =
       fmt::format("{}: {} pairs read, {} kept ({} source tokens, {} target tokens, {} unknown)\n", name,
                   grouped(counts.read), grouped(counts.kept), grouped(counts.source_tokens),
@@ -64,9 +64,9 @@ std::string describe(const std::string& name, const data::PrepareCounts& counts,
   return text;
 }
 
-std::string describe(const data::PreparedCorpus& prepared) {
+std::string describe_counts(const data::PreparedCorpus& prepared) {
   const data::TrainingCorpus& corpus = prepared.corpus;
-  std::string text = describe(corpus.name, prepared.counts, false);
+  std::string text = describe_counts(corpus.name, prepared.counts, false);
   if (!corpus.source_tag.empty()) text += fmt::format("  tag of the source: {}\n", corpus.source_tag);
   if (!corpus.target_tag.empty()) text += fmt::format("  tag of the target: {}\n", corpus.target_tag);
   const double mean = mean_weight(prepared.counts);
@@ -110,9 +110,9 @@ std::string prepare_text(const data::PrepareReport& report) {
   if (report.appended_to_pairs > 0) {
     text += fmt::format("as before: {} training pairs\n", grouped(report.appended_to_pairs));
   }
-  for (const data::PreparedCorpus& prepared : report.corpora) text += describe(prepared);
-  if (report.corpora.size() > 1) text += describe("all", report.train, false);
-  if (report.valid.read > 0) text += describe("valid", report.valid, true);
+  for (const data::PreparedCorpus& prepared : report.corpora) text += describe_counts(prepared);
+  if (report.corpora.size() > 1) text += describe_counts("all", report.train, false);
+  if (report.valid.read > 0) text += describe_counts("valid", report.valid, true);
   return text;
 }
 

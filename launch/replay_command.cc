@@ -20,7 +20,7 @@ namespace ventris {
 
 namespace {
 
-struct Options {
+struct ReplayCommandOptions {
   std::string checkpoint;
   int64_t steps = 0;
   std::string corpus;
@@ -31,7 +31,7 @@ struct Options {
   bool json = false;
 };
 
-std::string line_of(const ReplayedStep& step) {
+std::string replayed_line(const ReplayedStep& step) {
   std::vector<std::string> comparisons;
   for (const RecordedDigest& recorded : step.recorded) {
     comparisons.push_back(recorded.digest == step.digest ? "equal to " + recorded.origin
@@ -41,7 +41,7 @@ std::string line_of(const ReplayedStep& step) {
   return fmt::format("step {}  {}  {}\n", step.step, step.digest, fmt::join(comparisons, ", "));
 }
 
-nlohmann::json json_of(const ReplayedStep& step) {
+nlohmann::json replayed_json(const ReplayedStep& step) {
   nlohmann::json recorded = nlohmann::json::array();
   for (const RecordedDigest& one : step.recorded) {
     recorded.push_back({{"origin", one.origin}, {"digest", one.digest}});
@@ -51,7 +51,8 @@ nlohmann::json json_of(const ReplayedStep& step) {
 
 /// By default the instruction set of the run, if the processor of every rank has it: bf16 products have other
 /// bits with others.
-std::string instructions_for(const Options& options, const Job& job, const std::string& recorded) {
+std::string instructions_for(const ReplayCommandOptions& options, const Job& job,
+                             const std::string& recorded) {
   if (options.isa != "auto") return options.isa;
   const std::vector<std::string> usable = usable_instruction_sets();
   const bool can =
@@ -60,7 +61,7 @@ std::string instructions_for(const Options& options, const Job& job, const std::
   return std::count(of_ranks.begin(), of_ranks.end(), "can") == std::ssize(of_ranks) ? recorded : options.isa;
 }
 
-int run_replay(const Options& options, Job& job) {
+int run_replay(const ReplayCommandOptions& options, Job& job) {
   if (options.checkpoint.empty())
     fail(ExitCode::kUsage, "--checkpoint is required: a checkpoint in its run folder");
   const RecordedRun recorded = recorded_run(job.communicator, options.checkpoint);
@@ -88,8 +89,8 @@ int run_replay(const Options& options, Job& job) {
   const auto tell_step = [&](const ReplayedStep& step) {
     ++compared;
     if (!step.agrees() && differing++ == 0) first_difference = step.step;
-    if (job.speaks() && options.json) steps.push_back(json_of(step));
-    if (job.speaks() && !options.json) write_output(line_of(step));
+    if (job.speaks() && options.json) steps.push_back(replayed_json(step));
+    if (job.speaks() && !options.json) write_output(replayed_line(step));
   };
   const CorpusFaults faults(run.corpus, job, "replay");
   faults.run([&] {
@@ -116,7 +117,7 @@ int run_replay(const Options& options, Job& job) {
 }  // namespace
 
 Command replay_command() {
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<ReplayCommandOptions>();
   Command command;
   command.name = "replay";
   command.summary = "repeats steps of a training run and compares the digests";

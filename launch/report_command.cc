@@ -18,7 +18,7 @@ namespace ventris {
 
 namespace {
 
-struct Options {
+struct ReportCommandOptions {
   std::vector<std::string> folders;
   std::string output;
   bool follow = false;
@@ -58,7 +58,7 @@ std::string stamp_of(const std::vector<std::string>& folders, bool with_checkpoi
   return stamp;
 }
 
-[[noreturn]] void serve_report(const Options& options, RunAttentionReader& attention) {
+[[noreturn]] void serve_report(const ReportCommandOptions& options, RunAttentionReader& attention) {
   static_cast<void>(read_runs(options.folders));  // an error now, not in the browser
   PageServer server(options.port);
   const auto stamp_now = [&] { return stamp_of(options.folders, attention.is_asked()); };
@@ -84,7 +84,7 @@ DecodingOptions default_decoding() {
   return decoding;
 }
 
-void check(const Options& options) {
+void check(const ReportCommandOptions& options) {
   if (options.follow && !options.output.empty())
     fail(ExitCode::kUsage, "--follow serves the page, and --output writes it: give one of them");
   if (!options.follow && options.output.empty())
@@ -101,7 +101,7 @@ void check(const Options& options) {
          "checkpoint is read");
 }
 
-int run_report(const Options& options, const Job& job) {
+int run_report(const ReportCommandOptions& options, const Job& job) {
   check(options);
   RunAttentionReader reader(job, options.attention);
   if (options.follow) serve_report(options, reader);
@@ -124,7 +124,7 @@ int run_report(const Options& options, const Job& job) {
 }  // namespace
 
 Command report_command() {
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<ReportCommandOptions>();
   Command command;
   command.name = "report";
   command.summary = "draws the curves of training runs as a page for a web browser";

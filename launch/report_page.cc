@@ -18,16 +18,16 @@
 namespace ventris {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
-Json number_or_null(double value) {
-  return std::isfinite(value) ? Json(value) : Json(nullptr);
+OrderedJson number_or_null(double value) {
+  return std::isfinite(value) ? OrderedJson(value) : OrderedJson(nullptr);
 }
 
 /// Columns of values and of the places where they were logged.
-Json json_of(const MetricsRecord& record, const MetricsSeries& all) {
+OrderedJson record_json(const MetricsRecord& record, const MetricsSeries& all) {
   const MetricsSeries series = thinned(record, all, kReportColumns);
-  Json steps = Json::array(), seconds = steps, tokens = steps, times = steps, values = steps;
+  OrderedJson steps = OrderedJson::array(), seconds = steps, tokens = steps, times = steps, values = steps;
   for (const MetricsValue& value : series) {
     const MetricsPlace& place = record.place_of(value);
     steps.push_back(place.step);
@@ -40,14 +40,14 @@ Json json_of(const MetricsRecord& record, const MetricsSeries& all) {
           {"time", times}, {"value", values},    {"of", all.size()}};
 }
 
-Json json_of(const MetricsRecord& record, const std::map<std::string, MetricsSeries>& all) {
-  Json object = Json::object();
+OrderedJson record_json(const MetricsRecord& record, const std::map<std::string, MetricsSeries>& all) {
+  OrderedJson object = OrderedJson::object();
   for (const auto& [key, series] : all)
-    if (!series.empty()) object[key] = json_of(record, series);
+    if (!series.empty()) object[key] = record_json(record, series);
   return object;
 }
 
-Json place_of(const MetricsPlace& place, const std::string& text) {
+OrderedJson place_of(const MetricsPlace& place, const std::string& text) {
   return {{"step", place.step},
           {"seconds", place.seconds},
           {"tokens", place.target_tokens},
@@ -55,8 +55,8 @@ Json place_of(const MetricsPlace& place, const std::string& text) {
           {"text", text}};
 }
 
-Json marks_of(const MetricsRecord& record) {
-  Json marks = Json::array();
+OrderedJson marks_of(const MetricsRecord& record) {
+  OrderedJson marks = OrderedJson::array();
   for (size_t i = 0; i < std::min(record.marks.size(), kReportMarks); ++i) {
     const MetricsMark& mark = record.marks[i];
     marks.push_back(place_of(mark.place, mark.text));
@@ -65,8 +65,8 @@ Json marks_of(const MetricsRecord& record) {
   return marks;
 }
 
-Json samples_of(const RunRecord& run) {
-  Json list = Json::array();
+OrderedJson samples_of(const RunRecord& run) {
+  OrderedJson list = OrderedJson::array();
   for (const ValidSamples& samples : run.samples) {
     list.push_back({{"set", samples.set},
                     {"lines", samples.lines},
@@ -79,15 +79,15 @@ Json samples_of(const RunRecord& run) {
 }
 
 /// Curves and failures of --valid-script, by set.
-Json scripts_of(const MetricsRecord& record) {
+OrderedJson scripts_of(const MetricsRecord& record) {
   std::set<std::string> sets;
   for (const auto& [set, series] : record.scripts) sets.insert(set);
   for (const auto& [set, missing] : record.missing_scores) sets.insert(set);
-  Json list = Json::array();
+  OrderedJson list = OrderedJson::array();
   for (const std::string& set : sets) {
     const auto scores = record.scripts.find(set);
     const auto missing = record.missing_scores.find(set);
-    Json failures = Json::array();
+    OrderedJson failures = OrderedJson::array();
     if (missing != record.missing_scores.end()) {
       const auto& all = missing->second;
       for (size_t i = all.size() - std::min(all.size(), kReportMarks); i < all.size(); ++i)
@@ -95,17 +95,17 @@ Json scripts_of(const MetricsRecord& record) {
     }
     list.push_back(
         {{"set", set},
-         {"points", json_of(record, scores == record.scripts.end() ? MetricsSeries() : scores->second)},
+         {"points", record_json(record, scores == record.scripts.end() ? MetricsSeries() : scores->second)},
          {"failures", failures},
          {"failed", missing == record.missing_scores.end() ? 0 : missing->second.size()}});
   }
   return list;
 }
 
-Json json_of(const RunAttention& attention) {
-  Json checkpoints = Json::array();
+OrderedJson record_json(const RunAttention& attention) {
+  OrderedJson checkpoints = OrderedJson::array();
   for (const auto& checkpoint : attention.checkpoints) {
-    Json sentences = Json::array();
+    OrderedJson sentences = OrderedJson::array();
     for (const SentenceOfCheckpoint& sentence : checkpoint->sentences) {
       sentences.push_back({{"problem", sentence.problem},
                            {"translation", sentence.translation},
@@ -125,38 +125,39 @@ Json json_of(const RunAttention& attention) {
           {"kept", attention.kept}};
 }
 
-Json json_of(const RunRecord& run) {
+OrderedJson record_json(const RunRecord& run) {
   const MetricsRecord& metrics = run.metrics;
-  Json object = {{"name", run.folder},
-                 {"state", state_text(run.status)},
-                 {"message", run.status ? run.status->message : ""},
-                 {"failed", run.status && (run.status->state == "failed" || was_killed(*run.status))},
-                 {"command", run.command},
-                 {"lines", metrics.lines},
-                 {"warning", warning_of(run)},
-                 {"torn", metrics.torn},
-                 {"marks", marks_of(metrics)},
-                 {"marks_left_out", metrics.marks.size() - std::min(metrics.marks.size(), kReportMarks)},
-                 {"series", json_of(metrics, metrics.series)},
-                 {"shares", json_of(metrics, metrics.shares)},
-                 {"phases", json_of(metrics, metrics.phases)},
-                 {"phase_seconds", metrics.phase_seconds},
-                 {"scripts", scripts_of(metrics)},
-                 {"samples", samples_of(run)}};
+  OrderedJson object = {
+      {"name", run.folder},
+      {"state", state_text(run.status)},
+      {"message", run.status ? run.status->message : ""},
+      {"failed", run.status && (run.status->state == "failed" || was_killed(*run.status))},
+      {"command", run.command},
+      {"lines", metrics.lines},
+      {"warning", warning_of(run)},
+      {"torn", metrics.torn},
+      {"marks", marks_of(metrics)},
+      {"marks_left_out", metrics.marks.size() - std::min(metrics.marks.size(), kReportMarks)},
+      {"series", record_json(metrics, metrics.series)},
+      {"shares", record_json(metrics, metrics.shares)},
+      {"phases", record_json(metrics, metrics.phases)},
+      {"phase_seconds", metrics.phase_seconds},
+      {"scripts", scripts_of(metrics)},
+      {"samples", samples_of(run)}};
   return object;
 }
 
-Json options_of(const std::vector<RunRecord>& runs) {
+OrderedJson run_options(const std::vector<RunRecord>& runs) {
   std::set<std::string> names;
   for (const RunRecord& run : runs)
     for (const auto& [name, value] : run.options) names.insert(name);
   const auto differing = differing_options(runs);
-  Json options = Json::array();
+  OrderedJson options = OrderedJson::array();
   for (const std::string& name : names) {
-    Json values = Json::array();
+    OrderedJson values = OrderedJson::array();
     for (const RunRecord& run : runs) {
       const auto found = run.options.find(name);
-      values.push_back(found == run.options.end() ? Json(nullptr) : Json(found->second));
+      values.push_back(found == run.options.end() ? OrderedJson(nullptr) : OrderedJson(found->second));
     }
     options.push_back({{"name", name}, {"values", values}, {"differs", differing.contains(name)}});
   }
@@ -190,23 +191,23 @@ MetricsSeries thinned(const MetricsRecord& record, const MetricsSeries& series, 
 
 std::string report_page(const std::vector<RunRecord>& runs, const ReportAttention& attention,
                         const std::string& stamp) {
-  Json list = Json::array();
+  OrderedJson list = OrderedJson::array();
   for (size_t i = 0; i < runs.size(); ++i) {
-    list.push_back(json_of(runs[i]));
-    if (!attention.runs.empty()) list.back()["attention"] = json_of(attention.runs[i]);
+    list.push_back(record_json(runs[i]));
+    if (!attention.runs.empty()) list.back()["attention"] = record_json(attention.runs[i]);
   }
-  Json sentences = Json::array();
+  OrderedJson sentences = OrderedJson::array();
   for (size_t i = 0; i < attention.sentences.size(); ++i) {
     sentences.push_back({{"source", attention.sentences[i]},
                          {"reference", attention.references.empty() ? "" : attention.references[i]}});
   }
-  const Json data = {{"program", program_name_and_version()},
-                     {"made", now_utc()},
-                     {"stamp", stamp},
-                     {"columns", kReportColumns},
-                     {"sentences", sentences},
-                     {"runs", list},
-                     {"options", options_of(runs)}};
+  const OrderedJson data = {{"program", program_name_and_version()},
+                            {"made", now_utc()},
+                            {"stamp", stamp},
+                            {"columns", kReportColumns},
+                            {"sentences", sentences},
+                            {"runs", list},
+                            {"options", run_options(runs)}};
   std::string begin = kPageBegin;
   constexpr std::string_view kLastSource = "img-src data:";
   if (!stamp.empty()) {

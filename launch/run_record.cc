@@ -32,7 +32,7 @@ void add_options(const Json& object, const std::string& prefix, std::map<std::st
   }
 }
 
-std::map<std::string, std::string> options_of(const std::string& folder) {
+std::map<std::string, std::string> options_of_folder(const std::string& folder) {
   std::map<std::string, std::string> options;
   const std::string path = path_of_config(folder);
   const std::string text = text_of_run_file(folder, "config.json");
@@ -88,7 +88,7 @@ RunRecord read_run(const std::string& folder) {
   return {.folder = folder,
           .status = read_status(folder),
           .command = text_of_run_file(folder, "command.txt"),
-          .options = options_of(folder),
+          .options = options_of_folder(folder),
           .metrics = read_metrics(folder + "/metrics.jsonl"),
           .samples = {}};
 }

@@ -16,7 +16,7 @@ namespace ventris {
 
 namespace {
 
-struct Options {
+struct ScoreCommandOptions {
   DecodingOptions decoding;
   std::string source;
   std::string target;
@@ -50,7 +50,7 @@ std::string text_line(const ScoredPair& pair, const std::vector<std::string>& to
   return text + "\n";
 }
 
-int run_score(const Options& options, Job& job) {
+int run_score(const ScoreCommandOptions& options, Job& job) {
   const DecodingOptions& decoding = options.decoding;
   const std::vector<std::string> sources = read_on_all_ranks(options.source, job);
   const std::vector<std::string> targets = read_on_all_ranks(options.target, job);
@@ -100,7 +100,7 @@ int run_score(const Options& options, Job& job) {
 }  // namespace
 
 Command score_command() {
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<ScoreCommandOptions>();
   Command command;
   command.name = "score";
   command.summary = "prints the probabilities of given translations";

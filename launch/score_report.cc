@@ -13,9 +13,9 @@
 namespace ventris {
 namespace {
 
-using nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
-constexpr double kSignificance = 0.05;
+constexpr double kMarkedSignificance = 0.05;
 
 std::string digits(double value, int width) {
   return fmt::format("{:.{}f}", value, width);
@@ -48,7 +48,7 @@ Cell cell_of(const data::PairedResult& result, int width) {
   }
   if (result.p_value)
     cell.push_back(
-        fmt::format("(p = {:.4f}){}", *result.p_value, *result.p_value > kSignificance ? "" : "*"));
+        fmt::format("(p = {:.4f}){}", *result.p_value, *result.p_value > kMarkedSignificance ? "" : "*"));
   return cell;
 }
 
@@ -150,7 +150,7 @@ std::string aligned_lines(const std::vector<ScoreReport>& reports, int width) {
 
 std::string score_json(const ScoreReport& report, std::optional<int> width) {
   constexpr int kTextWidth = 2;
-  ordered_json result = {
+  OrderedJson result = {
       {"name", report.name}, {"score", rounded(report.score, width)}, {"signature", report.signature}};
   if (shows_estimate(report)) {
     result["confidence_mean"] = rounded(report.estimate->mean, width);
@@ -200,7 +200,7 @@ std::string comparison_text(const Comparison& comparison, int width) {
         "occurs by chance if both\n"
         "systems are the same process. * marks p of {} or less: the systems differ. "
         "It does not say which is better.\n\n",
-        kSignificance);
+        kMarkedSignificance);
   }
   for (const Comparison::Column& column : comparison.columns)
     text += fmt::format("{}|{}\n", column.metric, column.signature);
@@ -208,12 +208,12 @@ std::string comparison_text(const Comparison& comparison, int width) {
 }
 
 std::string comparison_json(const Comparison& comparison) {
-  ordered_json systems = ordered_json::array();
+  OrderedJson systems = OrderedJson::array();
   for (size_t s = 0; s < comparison.systems.size(); ++s) {
-    ordered_json system = {{"system", comparison.systems[s]}};
+    OrderedJson system = {{"system", comparison.systems[s]}};
     for (const Comparison::Column& column : comparison.columns) {
       const data::PairedResult& result = column.results[s];
-      ordered_json cell = {{"score", result.score}, {"p_value", nullptr}, {"mean", nullptr}, {"ci", nullptr}};
+      OrderedJson cell = {{"score", result.score}, {"p_value", nullptr}, {"mean", nullptr}, {"ci", nullptr}};
       if (result.p_value) cell["p_value"] = *result.p_value;
       if (result.estimate) {
         cell["mean"] = result.estimate->mean;

@@ -10,13 +10,13 @@
 namespace ventris {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
-Json json_of(const SearchNode& node, const std::string& piece) {
-  Json object = {{"piece", piece},
-                 {"parent", node.parent},
-                 {"log_probability", node.log_probability},
-                 {"score", node.score}};
+OrderedJson node_json(const SearchNode& node, const std::string& piece) {
+  OrderedJson object = {{"piece", piece},
+                        {"parent", node.parent},
+                        {"log_probability", node.log_probability},
+                        {"score", node.score}};
   if (node.kept) object["kept"] = true;
   if (node.ended) object["ended"] = true;
   if (node.winner) object["winner"] = true;
@@ -28,39 +28,39 @@ Json json_of(const SearchNode& node, const std::string& piece) {
 }  // namespace
 
 std::string search_page(const SearchPage& page) {
-  Json steps = Json::array(), considered = steps;
+  OrderedJson steps = OrderedJson::array(), considered = steps;
   for (size_t step = 0; step < page.record.steps.size(); ++step) {
-    Json nodes = Json::array();
+    OrderedJson nodes = OrderedJson::array();
     size_t shown_fallen = 0;
     for (size_t i = 0; i < page.record.steps[step].size(); ++i) {
       const SearchNode& node = page.record.steps[step][i];
       if (!node.kept && shown_fallen++ >= kShownFallen && !node.reference) continue;
-      nodes.push_back(json_of(node, page.pieces[step][i]));
+      nodes.push_back(node_json(node, page.pieces[step][i]));
       nodes.back()["rank"] = i + 1;
     }
     steps.push_back(std::move(nodes));
     considered.push_back(page.record.steps[step].size());
   }
-  Json attention = Json::array();
+  OrderedJson attention = OrderedJson::array();
   for (const auto& layer : page.record.attention) {
-    Json rows = Json::array();
+    OrderedJson rows = OrderedJson::array();
     for (const std::vector<float>& row : layer) {
-      Json weights = Json::array();
+      OrderedJson weights = OrderedJson::array();
       for (const float weight : row) weights.push_back(std::round(1e4 * static_cast<double>(weight)) / 1e4);
       rows.push_back(std::move(weights));
     }
     attention.push_back(std::move(rows));
   }
-  Json data = {{"model", page.model},
-               {"source", page.source},
-               {"translation", page.translation},
-               {"score", page.score},
-               {"beam_size", page.beam_size},
-               {"length_penalty", to_json_value<Json>(page.length_penalty)},
-               {"source_tokens", page.source_tokens},
-               {"steps", steps},
-               {"considered", considered},
-               {"attention", attention}};
+  OrderedJson data = {{"model", page.model},
+                      {"source", page.source},
+                      {"translation", page.translation},
+                      {"score", page.score},
+                      {"beam_size", page.beam_size},
+                      {"length_penalty", to_json_value<OrderedJson>(page.length_penalty)},
+                      {"source_tokens", page.source_tokens},
+                      {"steps", steps},
+                      {"considered", considered},
+                      {"attention", attention}};
   if (!page.reference_pieces.empty()) {
     data["reference"] = {{"text", page.reference},
                          {"pieces", page.reference_pieces},

@@ -19,7 +19,7 @@ namespace {
 
 constexpr int64_t kMinRows = 64;  // for sentences of several tokens
 
-struct Options {
+struct SelftestCommandOptions {
   TrainCommandOptions of_preset;
   std::string precision = "both";
   int64_t rows = 0;
@@ -29,7 +29,7 @@ struct Options {
   bool json = false;
 };
 
-std::string line_of(const KernelResult& result) {
+std::string result_line(const KernelResult& result) {
   std::string line = fmt::format("{:<6}  {:<22} {:<22} {:<4}  ", result.ok() ? "ok" : "FAILED", result.kernel,
                                  result.shape, result.dtype);
   line += std::isfinite(result.error) ? fmt::format("error {:.2g} of its tolerance", result.error)
@@ -37,7 +37,7 @@ std::string line_of(const KernelResult& result) {
   return line + (result.ok() ? "" : ": " + result.finding) + "\n";
 }
 
-int run_selftest(Options& options, Job& job) {
+int run_selftest(SelftestCommandOptions& options, Job& job) {
   options.of_preset.train.model.validate();
   if (options.rows > 0 && options.rows < kMinRows)
     fail(ExitCode::kUsage, "--rows is {}; it must be 0, or {} or more", options.rows, kMinRows);
@@ -54,7 +54,7 @@ int run_selftest(Options& options, Job& job) {
   int64_t wrong = 0;
   const auto tell = [&](const KernelResult& result) {
     wrong += result.ok() ? 0 : 1;
-    if (!options.json) write_output(line_of(result));
+    if (!options.json) write_output(result_line(result));
     kernels.push_back({{"kernel", result.kernel},
                        {"shape", result.shape},
                        {"dtype", result.dtype},
@@ -83,7 +83,7 @@ int run_selftest(Options& options, Job& job) {
 }  // namespace
 
 Command selftest_command() {
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<SelftestCommandOptions>();
   Command command;
   command.name = "selftest";
   command.summary = "compares every kernel with plain loops, at the shapes of a preset";

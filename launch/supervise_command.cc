@@ -38,7 +38,7 @@ constexpr int kKilled = 128 + SIGKILL;
 constexpr int kFirstOwnCode = static_cast<int>(ExitCode::kUsage);  // lower codes are those of launchers
 constexpr int kLastOwnCode = static_cast<int>(ExitCode::kBadConfiguration);
 
-struct Options {
+struct SuperviseCommandOptions {
   int max_restarts = 10;
   double back_off = 5.0;
   double launcher_timeout = 20.0;
@@ -76,7 +76,7 @@ std::string model_dir_in_file(const std::string& path) {
   return options.train.model_dir;
 }
 
-std::string model_dir_of(const Options& options) {
+std::string model_dir_of(const SuperviseCommandOptions& options) {
   if (!options.model_dir.empty()) return options.model_dir;
   const std::string given = value_in(options.words, "--model-dir");
   return given.empty() ? model_dir_in_file(value_in(options.words, "--config")) : given;
@@ -110,7 +110,7 @@ class RepeatedStop {
 
 class Supervisor {
  public:
-  explicit Supervisor(const Options& options) : options_(options) {
+  explicit Supervisor(const SuperviseCommandOptions& options) : options_(options) {
     options_.model_dir = model_dir_of(options_);
     if (options_.model_dir.empty()) {
       log("the command names no run folder (--model-dir), so new checkpoints cannot be detected; "
@@ -279,7 +279,7 @@ class Supervisor {
     return text + fmt::format("; {} at step {}: {}", status.state, status.step, status.message);
   }
 
-  Options options_;
+  SuperviseCommandOptions options_;
   Supervision supervision_;
   int64_t saved_step_ = -1;
   bool begun_ = false;    // training began in some attempt
@@ -289,7 +289,7 @@ class Supervisor {
 }  // namespace
 
 Command supervise_command() {
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<SuperviseCommandOptions>();
   Command command;
   command.name = "supervise";
   command.summary = "restarts training until it is done";

@@ -12,7 +12,7 @@ namespace ventris {
 
 namespace {
 
-struct Options {
+struct TokenizeCommandOptions {
   std::string input = "-";
   std::string language;
   bool lowercase = false;
@@ -22,7 +22,7 @@ struct Options {
   bool split_compounds = false;
 };
 
-int run_tokenize(const Options& options) {
+int run_tokenize(const TokenizeCommandOptions& options) {
   const data::MosesLanguage language = data::moses_language(options.language, "--language");
   std::string text;
   for (std::string line : read_text(options.input)) {
@@ -39,7 +39,7 @@ int run_tokenize(const Options& options) {
 }  // namespace
 
 Command tokenize_command() {
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<TokenizeCommandOptions>();
   Command command;
   command.name = "tokenize";
   command.summary = "tokenizes text like the tokenizer of Moses";

@@ -38,7 +38,7 @@ void show_preset(const Command& command, const std::string& name, TrainOptions& 
   write_output(text);
 }
 
-nlohmann::json json_of(const TrainProfile& profile) {
+nlohmann::json profile_json(const TrainProfile& profile) {
   nlohmann::json phases = nlohmann::json::array();
   for (const TrainProfile::Row& row : profile.phases) {
     phases.push_back({{"phase", row.name}, {"ms", 1e3 * row.seconds}});
@@ -117,7 +117,7 @@ int run_train(TrainCommandOptions& options, Job& job) {
       object["best_step"] = result.best_step;
       object["best_" + result.valid_metric] = result.best_metric;
     }
-    if (result.profile) object["profile"] = json_of(*result.profile);
+    if (result.profile) object["profile"] = profile_json(*result.profile);
     write_result(job, json_text(object) + "\n");
   } else if (job.speaks()) {
     std::string text = fmt::format("{} at step {}; last checkpoint {}\n", stopped ? "stopped" : "trained",

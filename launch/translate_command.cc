@@ -22,7 +22,7 @@ namespace ventris {
 
 namespace {
 
-struct Options {
+struct TranslateCommandOptions {
   DecodingOptions decoding;
   std::string prefix;
   bool prefix_column = false;
@@ -42,7 +42,7 @@ constexpr size_t kBlockBytes = size_t{16} << 20;
 /// The standard input, and the file of prefixes, on one rank. Texts of a block end with LF, line by line.
 class Input {
  public:
-  explicit Input(const Options& options) : options_(options) {
+  explicit Input(const TranslateCommandOptions& options) : options_(options) {
     if (!options.prefix.empty()) prefixes_.emplace(options.prefix);
   }
 
@@ -83,7 +83,7 @@ class Input {
     check_line(prefix, options_.prefix, text_.line_number());
   }
 
-  const Options& options_;
+  const TranslateCommandOptions& options_;
   data::TextReader text_{"-"};
   std::optional<data::TextReader> prefixes_;
 };
@@ -118,7 +118,7 @@ ModelSet load_models(Context& context, const DecodingOptions& decoding) {
   }
 }
 
-int run_translate(Options& options, Job& job) {
+int run_translate(TranslateCommandOptions& options, Job& job) {
   DecodingOptions& decoding = options.decoding;
   for (const std::string& remark : options.config_remarks) say(job, remark);
   decoding.search.n_best = std::max(1, options.n_best);
@@ -172,7 +172,7 @@ int run_translate(Options& options, Job& job) {
 }  // namespace
 
 Command translate_command() {
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<TranslateCommandOptions>();
   Command command;
   command.name = "translate";
   command.summary = "translates the standard input line by line";

@@ -8,7 +8,7 @@
 namespace ventris {
 namespace {
 
-constexpr size_t kAlignment = 128;
+constexpr size_t kBatchAlignment = 128;
 // The number of sentences is padded to a multiple of this and never decreases, so that it soon stays
 // constant. The capacity, which allows for sentences of one token, would be many times larger than needed.
 constexpr int kSentenceStep = 64;
@@ -25,7 +25,7 @@ BatchStage::Layout BatchStage::layout_of(const MicroBatchCapacity& capacity, Sta
   Layout layout{};
   const auto place = [&](size_t& offset, size_t bytes) {
     offset = layout.bytes;
-    layout.bytes += (bytes + kAlignment - 1) / kAlignment * kAlignment;
+    layout.bytes += (bytes + kBatchAlignment - 1) / kBatchAlignment * kBatchAlignment;
   };
   const auto place_numbers = [&](size_t& offset, int64_t count) {
     place(offset, static_cast<size_t>(count) * sizeof(int32_t));

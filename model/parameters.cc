@@ -9,10 +9,10 @@
 namespace ventris {
 namespace {
 
-constexpr int64_t kAlignment = 64;  // elements
+constexpr int64_t kTensorAlignment = 64;  // elements
 
 int64_t round_up(int64_t n) {
-  return (n + kAlignment - 1) / kAlignment * kAlignment;
+  return (n + kTensorAlignment - 1) / kTensorAlignment * kTensorAlignment;
 }
 
 /// The matrix [rows, cols] that starts at `offset` of a flat buffer.

@@ -16,7 +16,7 @@ namespace {
 constexpr KeptActivations kKept = KeptActivations::kNone;
 
 /// The memory of one teacher except its parameters.
-struct Activations {
+struct TeacherActivations {
   Tensor sinusoids = {};  // [max_positions, d_model] master, if positions are not learned
   Encoder::Saved encoder;
   Decoder::Saved decoder;
@@ -56,14 +56,14 @@ size_t Teachers::planned_bytes(const std::vector<TransformerConfig>& teachers, c
                                const MicroBatchCapacity& capacity) {
   Arena arena;
   SharedMemory{}.plan(arena, teachers.size(), how, student, device, dtype, capacity);
-  for (const TransformerConfig& config : teachers) Activations{}.plan(arena, config, dtype, capacity);
+  for (const TransformerConfig& config : teachers) TeacherActivations{}.plan(arena, config, dtype, capacity);
   return arena.high_water();
 }
 
 struct Teachers::Impl {
   struct Teacher {
     TeacherModel model;
-    Activations activations;
+    TeacherActivations activations;
     Encoder encoder;
     Decoder decoder;
     OutputLayer output;
@@ -89,7 +89,7 @@ struct Teachers::Impl {
       VENTRIS_CHECK(model.config.vocab_size == student.vocab_size && model.store.dtype() == dtype,
                     "a teacher of {} tokens in {}, the student has {} in {}", model.config.vocab_size,
                     name_of(model.store.dtype()), student.vocab_size, name_of(dtype));
-      Activations planned;
+      TeacherActivations planned;
       planned.plan(memory, model.config, dtype, capacity);
       if (planned.sinusoids) fill_sinusoids(context, model.config, planned.sinusoids);
       const auto positions = [&](const char* name) {

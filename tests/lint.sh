@@ -115,8 +115,8 @@ check_python() {
 check_tidy() {
   tool_is_there tidy clang-tidy && version_is tidy clang-tidy 14 || return 0
   if ! $if_there; then install_packages "${VENTRIS_BUILD_PACKAGES[@]}" "${VENTRIS_TEST_PACKAGES[@]}"; fi
-  # The compile commands, and the one header that the build generates.
-  if ! { cmake --preset release -DVENTRIS_TESTS=ON "$(compiler_cache)" && cmake --build --preset release --target ventris_commit; } \
+  # The compile commands of single sources, and the one header that the build generates.
+  if ! { cmake --preset release -B build/tidy -DVENTRIS_TESTS=ON -DVENTRIS_GROUPS=OFF && cmake --build build/tidy --target ventris_commit; } \
     >build/lint.log 2>&1; then
     cat build/lint.log
     return 1

@@ -32,7 +32,7 @@ cd "$root"
 if $build; then
   note "Configuring and building (preset $preset)"
   # Always set: the folder may have been configured without them.
-  options=(-DVENTRIS_TESTS=ON)
+  options=(-DVENTRIS_TESTS=ON -DCMAKE_COMPILE_WARNING_AS_ERROR=ON)
   case $preset in
     cuda) options+=(-DVENTRIS_BENCHMARKS=ON) ;;
     # Also builds the program for GPUs, if nvcc is installed. Compiling and linking need no GPU; the tests of this code run

@@ -12,7 +12,7 @@ namespace {
 constexpr double kDecay = 0.99;
 
 /// The weight of that many steps.
-double weight_of(int64_t steps) {
+double weight_of_new(int64_t steps) {
   double weight = 0.0;
   for (int64_t i = 0; i < steps; ++i) weight = kDecay * weight + 1.0;
   return weight;
@@ -21,7 +21,7 @@ double weight_of(int64_t steps) {
 }  // namespace
 
 double DivergenceWatch::limit() const {
-  static const double kEnough = weight_of(kStepsOfMean);
+  static const double kEnough = weight_of_new(kStepsOfMean);
   if (state_.spike_weight < kEnough) return std::numeric_limits<double>::infinity();
   return options_.factor * state_.spike_sum / state_.spike_weight;
 }

@@ -35,7 +35,7 @@ std::vector<std::string_view> fields_of(std::string_view line) {
 }
 
 template <typename T>
-bool read_number(std::string_view text, T& value) {
+bool parse_number(std::string_view text, T& value) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   return error == std::errc() && end == text.data() + text.size();
 }
@@ -48,8 +48,8 @@ struct Header {
 
 std::optional<Header> header_of(const std::vector<std::string_view>& fields) {
   Header header;
-  const bool is_header =
-      fields.size() == 2 && read_number(fields[0], header.entries) && read_number(fields[1], header.numbers);
+  const bool is_header = fields.size() == 2 && parse_number(fields[0], header.entries) &&
+                         parse_number(fields[1], header.numbers);
   return is_header ? std::optional(header) : std::nullopt;
 }
 
@@ -191,7 +191,7 @@ EmbeddingCoverage read_embeddings(const EmbeddingFile& file, const data::Tokeniz
     for (size_t i = 0; i < numbers; ++i) {
       const std::string_view text = fields[first + i];
       double value = 0.0;
-      if (read_number(text, value) && std::abs(value) <= FLT_MAX) {
+      if (parse_number(text, value) && std::abs(value) <= FLT_MAX) {
         vector[i] = static_cast<float>(value);
         continue;
       }

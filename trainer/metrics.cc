@@ -18,14 +18,14 @@
 namespace ventris {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
-Json line_of(int64_t step, const char* type) {
+OrderedJson metrics_line(int64_t step, const char* type) {
   return {{"step", step}, {"type", type}, {"time", now_utc()}};
 }
 
 /// The scores of a set, with `prefix` before the names that lines had before there were several sets.
-void add_scores(Json& to, const std::string& prefix, const ValidationMetrics& metrics) {
+void add_scores(OrderedJson& to, const std::string& prefix, const ValidationMetrics& metrics) {
   // A diverged model may have no finite loss, which is then omitted.
   if (std::isfinite(metrics.loss)) to[prefix + "loss"] = metrics.loss;
   if (std::isfinite(metrics.nll)) to[prefix + "perplexity"] = metrics.perplexity();
@@ -78,7 +78,7 @@ MetricsLog::MetricsLog(const std::string& model_dir, int64_t last_step, bool val
   if (!file_) fail(ExitCode::kCannotCreate, "{}: cannot open the file: {}", path_, std::strerror(errno));
 }
 
-void MetricsLog::set_listener(std::function<void(const Json& line)> listener) {
+void MetricsLog::set_listener(std::function<void(const OrderedJson& line)> listener) {
   listener_ = std::move(listener);
 }
 
@@ -87,18 +87,18 @@ bool MetricsLog::was_removed() const {
   return ::stat(path_.c_str(), &status) != 0 && errno == ENOENT && folder_.holds();
 }
 
-void MetricsLog::write_line(const Json& line) {
+void MetricsLog::write_line(const OrderedJson& line) {
   if (was_removed()) {
     file_.close();
     file_.open(path_, std::ios::app);
-    Json event = line_of(line["step"], "event");
+    OrderedJson event = metrics_line(line["step"], "event");
     event["event"] = "removed";
     append(std::move(event));
   }
   append(line);
 }
 
-void MetricsLog::append(Json line) {
+void MetricsLog::append(OrderedJson line) {
   line[data::kFormatKey] = data::kMetricsFormat;
   const std::string text = json_text(line);
   file_ << text << std::endl;
@@ -112,7 +112,7 @@ void MetricsLog::append(Json line) {
 }
 
 void MetricsLog::write(const IntervalMetrics& metrics) {
-  Json line = line_of(metrics.step, "interval");
+  OrderedJson line = metrics_line(metrics.step, "interval");
   line["epoch"] = metrics.epoch;
   if (metrics.has_loss()) {
     line["loss"] = metrics.loss();
@@ -136,42 +136,42 @@ void MetricsLog::write(const IntervalMetrics& metrics) {
 }
 
 void MetricsLog::write_digest(int64_t step, const std::string& digest) {
-  Json line = line_of(step, "digest");
+  OrderedJson line = metrics_line(step, "digest");
   line["digest"] = digest;
   write_line(line);
 }
 
 void MetricsLog::write_stage_end(int64_t step, const std::string& stage, const std::string& end) {
-  Json line = line_of(step, "event");
-  line.update(Json{{"event", kStageEndEvent}, {"ended_stage", stage}, {"end", end}});
+  OrderedJson line = metrics_line(step, "event");
+  line.update(OrderedJson{{"event", kStageEndEvent}, {"ended_stage", stage}, {"end", end}});
   write_line(line);
 }
 
 void MetricsLog::write_plateau(int64_t step, double factor) {
-  Json line = line_of(step, "event");
-  line.update(Json{{"event", kPlateauEvent}, {"factor", factor}});
+  OrderedJson line = metrics_line(step, "event");
+  line.update(OrderedJson{{"event", kPlateauEvent}, {"factor", factor}});
   write_line(line);
 }
 
 void MetricsLog::write_rollback(int64_t step, const Rollback& rollback, double rate) {
-  Json line = line_of(step, "event");
-  line.update(Json{{"event", kRollbackEvent},
-                   {"from_step", rollback.from_step},
-                   {"begin", rollback.begin},
-                   {"rate", rate},
-                   {"what", rollback.what}});
+  OrderedJson line = metrics_line(step, "event");
+  line.update(OrderedJson{{"event", kRollbackEvent},
+                          {"from_step", rollback.from_step},
+                          {"begin", rollback.begin},
+                          {"rate", rate},
+                          {"what", rollback.what}});
   write_line(line);
 }
 
 void MetricsLog::write_resumed(const ResumedStart& start) {
-  Json line = line_of(start.step, "event");
-  line.update(Json{{"event", kResumedEvent},
-                   {"checkpoint", start.checkpoint},
-                   {"program", start.program},
-                   {"device", start.device},
-                   {"ranks", start.ranks},
-                   {"hosts", start.hosts},
-                   {"lost_steps", start.lost_steps}});
+  OrderedJson line = metrics_line(start.step, "event");
+  line.update(OrderedJson{{"event", kResumedEvent},
+                          {"checkpoint", start.checkpoint},
+                          {"program", start.program},
+                          {"device", start.device},
+                          {"ranks", start.ranks},
+                          {"hosts", start.hosts},
+                          {"lost_steps", start.lost_steps}});
   if (!start.previous_state.empty()) line["previous_state"] = start.previous_state;
   if (start.previous_exit_code) line["previous_exit_code"] = *start.previous_exit_code;
   if (!start.previous_message.empty()) line["previous_message"] = start.previous_message;
@@ -179,20 +179,20 @@ void MetricsLog::write_resumed(const ResumedStart& start) {
 }
 
 void MetricsLog::write_skipped(int64_t step, const std::string& place) {
-  Json line = line_of(step, "event");
-  line.update(Json{{"event", kSkippedEvent}, {"place", place}});
+  OrderedJson line = metrics_line(step, "event");
+  line.update(OrderedJson{{"event", kSkippedEvent}, {"place", place}});
   write_line(line);
 }
 
 void MetricsLog::write_repair(int64_t step, const std::string& part, const std::vector<int>& ranks) {
-  Json line = line_of(step, "event");
-  line.update(Json{{"event", "repair"}, {"part", part}, {"ranks", ranks}});
+  OrderedJson line = metrics_line(step, "event");
+  line.update(OrderedJson{{"event", "repair"}, {"part", part}, {"ranks", ranks}});
   write_line(line);
 }
 
 void MetricsLog::write_script(int64_t step, const ScriptResult& result) {
-  Json line = line_of(step, "event");
-  line.update(Json{{"event", kValidScriptEvent}, {"of_step", result.of.step}, {"set", result.of.set}});
+  OrderedJson line = metrics_line(step, "event");
+  line.update(OrderedJson{{"event", kValidScriptEvent}, {"of_step", result.of.step}, {"set", result.of.set}});
   if (result.score) {
     line["score"] = *result.score;
   } else {
@@ -202,11 +202,11 @@ void MetricsLog::write_script(int64_t step, const ScriptResult& result) {
 }
 
 void MetricsLog::write(const ValidationMetrics& metrics) {
-  Json line = line_of(metrics.step, kValidationType);
+  OrderedJson line = metrics_line(metrics.step, kValidationType);
   add_scores(line, "valid_", metrics);
   if (metrics.p_value) line["p_value"] = *metrics.p_value;
   for (const ValidationMetrics& set : metrics.sets) {
-    Json scores = Json::object();
+    OrderedJson scores = OrderedJson::object();
     add_scores(scores, "", set);
     line["sets"][set.name] = std::move(scores);
   }

@@ -36,7 +36,7 @@ TreeNode common_part(TreeNode a, TreeNode b) {
   return {std::max(a.begin, b.begin), std::max(std::max(a.begin, b.begin), std::min(a.end, b.end))};
 }
 
-size_t bytes_of(TreeNode elements) {
+size_t bytes_of_node(TreeNode elements) {
   return static_cast<size_t>(elements.size()) * sizeof(float);
 }
 
@@ -111,15 +111,15 @@ void OptimizerShard::collect(Communicator& control, ConstTensor packed, Tensor w
   int64_t at = 0;
   for (int64_t bucket = 0; bucket < plan_.buckets().count(); ++bucket) {
     const TreeNode own = plan_.segment(bucket, rank_);
-    std::string mine(bytes_of(own), '\0');
+    std::string mine(bytes_of_node(own), '\0');
     if (own.size() > 0) copy_to_host(context_, mine.data(), packed.as<float>() + at, mine.size());
     at += own.size();
     const std::vector<std::string> all = control.all_gather(mine);
     for (int rank = 0; whole && rank < plan_.ranks(); ++rank) {
       const TreeNode segment = plan_.segment(bucket, rank);
       const std::string& bytes = all[static_cast<size_t>(rank)];
-      VENTRIS_CHECK(bytes.size() == bytes_of(segment), "rank {} sent {} bytes, not {}", rank, bytes.size(),
-                    bytes_of(segment));
+      VENTRIS_CHECK(bytes.size() == bytes_of_node(segment), "rank {} sent {} bytes, not {}", rank,
+                    bytes.size(), bytes_of_node(segment));
       std::memcpy(whole.as<float>() + segment.begin, bytes.data(), bytes.size());
     }
   }
@@ -130,12 +130,13 @@ void OptimizerShard::distribute(Communicator& control, ConstTensor whole, Tensor
   for (int64_t bucket = 0; bucket < plan_.buckets().count(); ++bucket) {
     const TreeNode all = {plan_.segment(bucket, 0).begin, plan_.segment(bucket, plan_.ranks() - 1).end};
     std::string bytes;
-    if (whole) bytes.assign(reinterpret_cast<const char*>(whole.as<float>() + all.begin), bytes_of(all));
+    if (whole) bytes.assign(reinterpret_cast<const char*>(whole.as<float>() + all.begin), bytes_of_node(all));
     bytes = control.broadcast(bytes, 0);
-    VENTRIS_CHECK(bytes.size() == bytes_of(all), "rank 0 sent {} bytes, not {}", bytes.size(), bytes_of(all));
+    VENTRIS_CHECK(bytes.size() == bytes_of_node(all), "rank 0 sent {} bytes, not {}", bytes.size(),
+                  bytes_of_node(all));
     const TreeNode own = plan_.segment(bucket, rank_);
-    const char* const from = bytes.data() + bytes_of({all.begin, own.begin});
-    if (own.size() > 0) copy_to_device(context_, packed.as<float>() + at, from, bytes_of(own));
+    const char* const from = bytes.data() + bytes_of_node({all.begin, own.begin});
+    if (own.size() > 0) copy_to_device(context_, packed.as<float>() + at, from, bytes_of_node(own));
     at += own.size();
   }
 }

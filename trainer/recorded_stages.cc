@@ -17,7 +17,7 @@ namespace ventris {
 namespace {
 
 /// Adds the ends after the step to which `recorded` reaches.
-void add_metrics(const std::string& folder, RecordedStages& recorded) {
+void add_stage_lines(const std::string& folder, RecordedStages& recorded) {
   const std::string path = folder + "/metrics.jsonl";
   std::error_code not_there;
   if (!std::filesystem::is_regular_file(path, not_there)) return;  // a pipe would block
@@ -54,7 +54,7 @@ RecordedStages recorded_stages(const std::string& folder, const std::string& pla
       recorded.mix.plan = plan;
     }
   }
-  add_metrics(folder, recorded);
+  add_stage_lines(folder, recorded);
   return recorded;
 }
 

@@ -16,14 +16,14 @@
 namespace ventris {
 namespace {
 
-size_t bytes_of(ConstTensor range) {
+size_t bytes_of_range(ConstTensor range) {
   return static_cast<size_t>(range.size()) * size_of(range.dtype);
 }
 
 std::string digest_of(Context& context, ConstTensor range) {
   const HostCopy host(context, range);
   data::Digest digest;
-  digest.add(host.view().data, bytes_of(range));
+  digest.add(host.view().data, bytes_of_range(range));
   return digest.hexadecimal();
 }
 
@@ -56,7 +56,7 @@ RanksByDigest ranks_by_digest(const std::vector<std::string>& digests) {
 }
 
 /// "rank 1 on a", "ranks 1 on a and 3 on b"
-std::string text_of(const std::vector<int>& ranks, const std::vector<std::string>& hosts) {
+std::string text_of_ranks(const std::vector<int>& ranks, const std::vector<std::string>& hosts) {
   std::vector<std::string> each;
   for (const int rank : ranks)
     each.push_back(fmt::format("{} on {}", rank, hosts[static_cast<size_t>(rank)]));
@@ -81,14 +81,15 @@ Difference difference_of(size_t part, const RanksByDigest& groups, const Holding
     } else {
       found.differing.insert(found.differing.end(), ranks.begin(), ranks.end());
     }
-    holders.push_back(fmt::format("{} with digest {}", text_of(ranks, all.hosts), digest));
+    holders.push_back(fmt::format("{} with digest {}", text_of_ranks(ranks, all.hosts), digest));
   }
   std::sort(found.differing.begin(), found.differing.end());
-  found.text = found.majority.empty()
-                   ? fmt::format("no majority of ranks agrees on the {}: {}", name, fmt::join(holders, ", "))
-                   : fmt::format("{} {} other {} than the majority, {}", text_of(found.differing, all.hosts),
-                                 found.differing.size() == 1 ? "holds" : "hold", name,
-                                 text_of(found.majority, all.hosts));
+  found.text =
+      found.majority.empty()
+          ? fmt::format("no majority of ranks agrees on the {}: {}", name, fmt::join(holders, ", "))
+          : fmt::format("{} {} other {} than the majority, {}", text_of_ranks(found.differing, all.hosts),
+                        found.differing.size() == 1 ? "holds" : "hold", name,
+                        text_of_ranks(found.majority, all.hosts));
   return found;
 }
 
@@ -138,7 +139,7 @@ void copy_from_rank(Context& context, Communicator& communicator, int root, Tens
   const bool sends = communicator.rank() == root;
   char* data = static_cast<char*>(range.data);
   std::string mine;
-  const size_t bytes = bytes_of(range);
+  const size_t bytes = bytes_of_range(range);
   for (size_t begin = 0; begin < bytes; begin += kPiece) {
     const size_t count = std::min(kPiece, bytes - begin);
     mine.resize(sends ? count : 0);

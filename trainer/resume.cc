@@ -368,7 +368,7 @@ void load_on_first_rank(Context& context, const data::Hdf5Reader& reader, const 
 
 constexpr const char* kSignatureOfScores = "valid_signature";
 
-Json json_of(const std::vector<data::Statistics>& sets) {
+Json statistics_json(const std::vector<data::Statistics>& sets) {
   Json list = Json::array();
   for (const data::Statistics& set : sets) list.push_back({{"columns", set.columns}, {"values", set.values}});
   return list;
@@ -387,7 +387,8 @@ void copy_state_from_first_rank(Communicator& communicator, TrainingState& state
   for_each_number(state, [&](const char* name, const auto& number) { mine[name] = number; });
   mine[kMixAttribute] = mix_json(state.mix, state.position.mix);
   mine[kSignatureOfScores] = state.valid_signature;
-  for_each_sentences(state, [&](const char* group, const auto& sets) { mine[group] = json_of(sets); });
+  for_each_sentences(state,
+                     [&](const char* group, const auto& sets) { mine[group] = statistics_json(sets); });
   const Json first = data::read_json(communicator.broadcast(json_text(mine), 0));
   for_each_number(state, [&](const char* name, auto& number) { first.at(name).get_to(number); });
   first.at(kSignatureOfScores).get_to(state.valid_signature);

@@ -15,7 +15,7 @@ namespace ventris {
 namespace {
 
 constexpr std::string_view kPrecision = "precision";
-constexpr std::string_view kTie = "tie";  // no line: all
+constexpr std::string_view kTieKey = "tie";  // no line: all
 constexpr std::string_view kTeacher = "teacher";
 // For 0.2.0, which knows no number of initial updates and would continue with other bits.
 constexpr std::string_view kInitialOptimizer = "init_optimizer";
@@ -71,7 +71,7 @@ std::string told_value(const Signature& lines, const std::string& key) {
       return fmt::format("{} (the digest of its parameters)", value);
     if (option == nullptr && name == key) return value.empty() ? "none" : value;
   }
-  if (key == kTie) return name_of(Tie::kAll);
+  if (key == kTieKey) return name_of(Tie::kAll);
   constexpr std::string_view kZeroByDefault[] = {
       "activation_dropout", "batch_warmup", "decoder_layerdrop", "dropout_source", "dropout_target",
       "encoder_layerdrop",  "r_drop",       "weight_decay"};
@@ -130,7 +130,7 @@ std::string begin_embedding_of_signature(const std::string& signature) {
 }
 
 std::string tie_of_signature(const std::string& signature) {
-  return told_value(parse_signature(signature), std::string(kTie));
+  return told_value(parse_signature(signature), std::string(kTieKey));
 }
 
 void refuse_other_option(const std::string& path, const std::string& key, const std::string& theirs,

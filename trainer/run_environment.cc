@@ -19,7 +19,7 @@
 namespace ventris {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 #if defined(__clang__)
 constexpr const char* kCompiler = "Clang " __clang_version__;
@@ -35,7 +35,7 @@ constexpr std::pair<const char*, const char*> kNames[] = {{"instruction_set", "i
                                                           {"mpi", "MPI"},
                                                           {"cuda", "CUDA"}};
 
-Json of_this_rank() {
+OrderedJson of_this_rank() {
   const std::string library = gemm_library();  // "oneDNN 2.6.3, AVX2"
   const size_t comma = library.find(", ");
   return {{"instruction_set", comma == std::string::npos ? "" : library.substr(comma + 2)},
@@ -46,7 +46,7 @@ Json of_this_rank() {
           {"cuda", cuda_build()}};
 }
 
-std::string text_of(const nlohmann::json& object, const char* key) {
+std::string text_at(const nlohmann::json& object, const char* key) {
   const auto found = object.find(key);
   return found == object.end() || !found->is_string() ? "" : found->get<std::string>();
 }
@@ -58,12 +58,12 @@ std::string run_environment(Communicator& communicator) {
   for (const std::string& text : communicator.all_gather(json_text(of_this_rank()))) {
     const nlohmann::json rank = data::read_json(text);
     for (const auto& [key, name] : kNames) {
-      const std::string value = text_of(rank, key);
+      const std::string value = text_at(rank, key);
       std::vector<std::string>& seen = values[key];
       if (std::find(seen.begin(), seen.end(), value) == seen.end()) seen.push_back(value);
     }
   }
-  Json all = Json::object();
+  OrderedJson all = OrderedJson::object();
   for (const auto& [key, name] : kNames) all[key] = fmt::format("{}", fmt::join(values[key], " and "));
   return json_text(all);
 }
@@ -74,8 +74,8 @@ std::string environment_changes(const std::string& before, const std::string& no
   if (!old_values.is_object() || !new_values.is_object()) return "";
   std::vector<std::string> changes;
   for (const auto& [key, name] : kNames) {
-    const std::string from = text_of(old_values, key);
-    const std::string to = text_of(new_values, key);
+    const std::string from = text_at(old_values, key);
+    const std::string to = text_at(new_values, key);
     if (!from.empty() && from != to) changes.push_back(fmt::format("{} from {} to {}", name, from, to));
   }
   return fmt::format("{}", fmt::join(changes, "; "));

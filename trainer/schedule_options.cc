@@ -16,7 +16,7 @@ bool ends(const ScheduleOptions& options) {
 }
 
 template <typename... Args>
-[[noreturn]] void refuse(fmt::format_string<Args...> text, Args&&... args) {
+[[noreturn]] void refuse_schedule(fmt::format_string<Args...> text, Args&&... args) {
   fail(ExitCode::kBadConfiguration, "{}", fmt::format(text, std::forward<Args>(args)...));
 }
 
@@ -58,8 +58,8 @@ void refuse_options_of_others(const ScheduleOptions& given) {
   };
   for (const Rule& rule : rules) {
     if (rule.is_given && !rule.has_use)
-      refuse("{} is an option of {}, but --schedule is {}: leave it out, or give another --schedule",
-             rule.option, rule.of, name_of(kind));
+      refuse_schedule("{} is an option of {}, but --schedule is {}: leave it out, or give another --schedule",
+                      rule.option, rule.of, name_of(kind));
   }
 }
 
@@ -72,31 +72,32 @@ void check_schedule(const TrainOptions& options) {
   const char* const name = name_of(given.kind);
   const double scale = preset_options(options.preset).learning_rate_scale;
   if (options.learning_rate_scale != scale)
-    refuse(
+    refuse_schedule(
         "--learning-rate-scale is {:g}, but --schedule {} takes its rates from --peak-learning-rate: "
         "leave out --learning-rate-scale, or give --schedule noam",
         options.learning_rate_scale, name);
   if (given.peak <= 0.0)
-    refuse("--schedule {} has no --peak-learning-rate: give the rate after the warm-up, such as 0.0005",
-           name);
+    refuse_schedule(
+        "--schedule {} has no --peak-learning-rate: give the rate after the warm-up, such as 0.0005", name);
   if (given.warmup_from > given.peak)
-    refuse("--warmup-from is {:g}; it must be at most --peak-learning-rate, {:g}", given.warmup_from,
-           given.peak);
+    refuse_schedule("--warmup-from is {:g}; it must be at most --peak-learning-rate, {:g}", given.warmup_from,
+                    given.peak);
   if (given.floor > given.peak)
-    refuse("--min-learning-rate is {:g}; it must be at most --peak-learning-rate, {:g}", given.floor,
-           given.peak);
+    refuse_schedule("--min-learning-rate is {:g}; it must be at most --peak-learning-rate, {:g}", given.floor,
+                    given.peak);
   if (given.decay_start > 0 && given.decay_start < options.warmup_steps &&
       given.kind != ScheduleKind::kInverseSqrt)
-    refuse("--decay-start is {}, before the end of the warm-up: give at least {}, or fewer --warmup-steps",
-           given.decay_start, options.warmup_steps);
+    refuse_schedule(
+        "--decay-start is {}, before the end of the warm-up: give at least {}, or fewer --warmup-steps",
+        given.decay_start, options.warmup_steps);
   const Schedule schedule = schedule_of(options);
   if (ends(given) && schedule.options.decay_steps <= 0 && given.decay_start > 0)
-    refuse(
+    refuse_schedule(
         "--schedule {} ends at step {} (--max-steps), but its decay begins at {} (--decay-start): "
         "give an earlier --decay-start, more --max-steps, or --decay-steps",
         name, options.max_steps, given.decay_start);
   if (ends(given) && schedule.options.decay_steps <= 0)
-    refuse(
+    refuse_schedule(
         "--schedule {} ends at step {} (--max-steps), but its decay begins at {}, after the warm-up: "
         "give fewer --warmup-steps, more --max-steps, or --decay-steps",
         name, options.max_steps, schedule.options.decay_start);
@@ -105,9 +106,10 @@ void check_schedule(const TrainOptions& options) {
 void check_schedule_is_validated(const TrainOptions& options, bool has_pairs) {
   if (options.schedule.kind != ScheduleKind::kPlateau) return;
   if (options.valid_every == 0)
-    refuse("--schedule plateau follows the validations, but --valid-every is 0: give the steps between them");
+    refuse_schedule(
+        "--schedule plateau follows the validations, but --valid-every is 0: give the steps between them");
   if (!has_pairs)
-    refuse(
+    refuse_schedule(
         "--schedule plateau follows the validations, but {} has no validation pairs; "
         "'ventris prepare --valid-sets' adds them",
         options.corpus);

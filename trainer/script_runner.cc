@@ -14,12 +14,13 @@
 namespace ventris {
 namespace {
 
-constexpr size_t kMaxQuoted = 60;
+constexpr size_t kMaxQuotedLine = 60;
 constexpr std::string_view kSpaces = " \t\r";
 
 /// The beginning of a line.
 std::string in_quotes(std::string_view line) {
-  return fmt::format("\"{}{}\"", readable(line.substr(0, kMaxQuoted)), line.size() > kMaxQuoted ? "..." : "");
+  return fmt::format("\"{}{}\"", readable(line.substr(0, kMaxQuotedLine)),
+                     line.size() > kMaxQuotedLine ? "..." : "");
 }
 
 }  // namespace

@@ -16,7 +16,7 @@
 namespace ventris {
 namespace {
 
-std::string line_of(const data::MixPlan& plan, int64_t stage) {
+std::string stage_line(const data::MixPlan& plan, int64_t stage) {
   if (stage >= std::ssize(plan.stages)) return "none";
   std::string line = data::to_text({{plan.stages[static_cast<size_t>(stage)]}});
   line.pop_back();
@@ -54,7 +54,7 @@ data::MixPlan plan_of_resumed_run(const TrainOptions& options, const ResumePoint
          "{} is in stage {} of its plan, whose stage {} is {}; in that of --mix it is {}. What ends a stage "
          "and later stages may change, but not the corpora of these; without --mix the recorded plan "
          "continues",
-         from.path, stage + 1, other + 1, line_of(theirs, other), line_of(ours, other));
+         from.path, stage + 1, other + 1, stage_line(theirs, other), stage_line(ours, other));
   }
   return ours;
 }

@@ -30,7 +30,7 @@ namespace ventris {
 namespace {
 
 namespace fs = std::filesystem;
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 // TensorBoard reads files with "tfevents" in their names in the order of these, and leaves one when the next
 // has values.
@@ -68,13 +68,13 @@ void sync_names(const std::string& folder) {
 }
 
 /// The JSON of a line, with the order of its keys; null for none.
-Json parsed(const std::string& line) {
+OrderedJson parsed(const std::string& line) {
   if (line.size() > kMaxJsonBytes) return {};
   return data::try_ordered_json(line);
 }
 
 /// Adds the numbers of an object below `prefix`.
-void add_numbers(const Json& object, const std::string& prefix, std::vector<EventScalar>& scalars) {
+void add_numbers(const OrderedJson& object, const std::string& prefix, std::vector<EventScalar>& scalars) {
   for (const auto& [key, value] : object.items()) {
     double number = 0.0;
     if (value.is_object()) {
@@ -87,17 +87,18 @@ void add_numbers(const Json& object, const std::string& prefix, std::vector<Even
 }
 
 /// What is written of a line of the log; without scalars: nothing.
-Event event_of(const Json& line) {
+Event event_of(const OrderedJson& line) {
   Event event{.time = seconds_of_utc(text_in(line, "time"))};
   if (std::isnan(event.time)) event.time = 0.0;  // of older versions
   if (!line.contains("step") || !read_number(line["step"], event.step)) return event;
   if (!line.contains("event")) {
-    Json numbers = line;
+    OrderedJson numbers = line;
     numbers.erase("step");
     add_numbers(numbers, "", event.scalars);
   } else if (text_in(line, "event") == kValidScriptEvent && line.contains("of_step") &&
              read_number(line["of_step"], event.step) && line.contains("score")) {
-    add_numbers(Json::object({{text_in(line, "set"), line["score"]}}), std::string(kLateTags), event.scalars);
+    add_numbers(OrderedJson::object({{text_in(line, "set"), line["score"]}}), std::string(kLateTags),
+                event.scalars);
   }
   return event;
 }
@@ -153,7 +154,7 @@ void TensorBoardLog::catch_up(const std::string& log, int64_t after_step) {
     if (!file.valid()) data::fail_opening(log, errno);
     LinesFromEnd lines(file.fd(), log);
     for (FileLine line; begin == 0 && lines.previous(line);) {
-      const Json object = parsed(line.text);
+      const OrderedJson object = parsed(line.text);
       if (!object.is_object() || object.contains("event")) continue;
       const Event event = event_of(object);
       if (!event.scalars.empty() && event.step <= after_step) begin = line.end;
@@ -162,12 +163,12 @@ void TensorBoardLog::catch_up(const std::string& log, int64_t after_step) {
   std::ifstream in(log, std::ios::binary);
   in.seekg(begin);
   for (std::string line; std::getline(in, line);) {
-    const Json object = parsed(line);
+    const OrderedJson object = parsed(line);
     if (object.is_object()) write_line(object);
   }
 }
 
-void TensorBoardLog::write_line(const Json& line) {
+void TensorBoardLog::write_line(const OrderedJson& line) {
   write(event_of(line));
 }
 

@@ -27,7 +27,7 @@ using nlohmann::json;
 constexpr const char* kModel = "model";
 constexpr const char* kEnvironment = "environment";
 constexpr const char* kFormat = data::kFormatKey;
-constexpr const char* kTie = "tie";
+constexpr const char* kTieName = "tie";
 // Those that 0.2.0 knows. It refuses a file with others, so they are written only where they are not the
 // default.
 constexpr std::string_view kKeysOf020[] = {kModel,
@@ -91,7 +91,7 @@ void visit_options(Options& options, Visit&& visit) {
   visit("corpus", options.corpus);
   visit("model_dir", options.model_dir);
   visit("preset", options.preset);
-  visit(kTie, options.tie);
+  visit(kTieName, options.tie);
   visit("begin_embedding", options.begin_embedding);
   visit("batch_source_tokens", options.batch_source_tokens);
   visit("batch_target_tokens", options.batch_target_tokens);
@@ -272,7 +272,7 @@ std::string config_json(const TrainOptions& options, const std::string& environm
   json object = json_of(options);
   if (!environment.empty()) object[kEnvironment] = parse_json(environment);
   // Without it the same corpus gives the same.
-  if (object[kTie] == name_of(Tie::kAll)) object.erase(kTie);
+  if (object[kTieName] == name_of(Tie::kAll)) object.erase(kTieName);
   const json defaults = json_of({});
   for (const auto& [key, value] : defaults.items()) {
     if (!is_known_to_020(key) && object.value(key, json()) == value) object.erase(key);

@@ -105,7 +105,7 @@ double flops_of_phase(const std::string& name, const FlopCount& flops) {
   return 0.0;
 }
 
-std::string rate_text(double flops_per_second) {
+std::string flop_rate_text(double flops_per_second) {
   return flops_per_second < 1e12 ? fmt::format("{:.1f} GFLOP/s", 1e-9 * flops_per_second)
                                  : fmt::format("{:.1f} TFLOP/s", 1e-12 * flops_per_second);
 }
@@ -142,7 +142,7 @@ std::string profile_table(const TrainProfile& profile) {
       fmt::format("Profile of {} of the first rank:\n{:<28}{:>11}{:>8}  {:>16}\n",
                   counted(profile.steps, "step"), "phase", "ms per step", "share", "of the model");
   const auto line = [&](const std::string& name, double seconds, double flops) {
-    const std::string rate = flops > 0.0 && seconds > 0.0 ? rate_text(flops / seconds) : "";
+    const std::string rate = flops > 0.0 && seconds > 0.0 ? flop_rate_text(flops / seconds) : "";
     const double share = profile.step_seconds > 0.0 ? 100.0 * seconds / profile.step_seconds : 0.0;
     const std::string head = fmt::format("{:<28}{:>11.3f}{:>7.1f}%", name, 1e3 * seconds, share);
     text += rate.empty() ? head + "\n" : fmt::format("{}  {:>16}\n", head, rate);
@@ -153,7 +153,8 @@ std::string profile_table(const TrainProfile& profile) {
   if (profile.product_size == 0) return text + "There is not enough memory for a product to compare with.";
   return text + fmt::format("MFU {:.1f}%, of a product of two {} x {} matrices in {} at {}",
                             100.0 * profile.mfu(), profile.product_size, profile.product_size,
-                            name_of(profile.product_precision), rate_text(profile.product_flops_per_second));
+                            name_of(profile.product_precision),
+                            flop_rate_text(profile.product_flops_per_second));
 }
 
 }  // namespace ventris

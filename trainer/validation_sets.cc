@@ -35,7 +35,7 @@ Json read_texts(const TrainOptions& options) {
 constexpr double kSmallestWeight = 1e-6;
 constexpr double kLargestWeight = 1e6;
 
-double weight_of(std::string_view text, const std::string& all) {
+double parsed_weight(std::string_view text, const std::string& all) {
   double weight = 0.0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), weight);
   if (error != std::errc() || end != text.data() + text.size() ||
@@ -59,7 +59,7 @@ std::vector<SetWeight> parse_valid_best(const std::string& text) {
     if (name.empty()) fail(ExitCode::kBadConfiguration, "--valid-best {}: a name of a set is missing", text);
     if (std::ranges::any_of(weights, [&](const SetWeight& other) { return other.name == name; }))
       fail(ExitCode::kBadConfiguration, "--valid-best {}: {} is there twice", text, name);
-    weights.push_back({name, equals == word.size() ? 1.0 : weight_of(word.substr(equals + 1), text)});
+    weights.push_back({name, equals == word.size() ? 1.0 : parsed_weight(word.substr(equals + 1), text)});
   }
   return weights;
 }

@@ -24,7 +24,7 @@ namespace {
 constexpr std::chrono::milliseconds kTurn{400};  // between ranks that would report the same
 constexpr int kTurns = 2;
 constexpr std::chrono::milliseconds kEndOfJob{3000};  // after the first rank has ended
-constexpr std::chrono::milliseconds kLook{10};
+constexpr std::chrono::milliseconds kAttemptInterval{10};
 constexpr double kLongestAbort = 5.0;  // seconds
 
 bool set(const char* variable) {
@@ -131,7 +131,7 @@ std::unique_ptr<Guard> MpiEnvironment::guard(const char* call) const {
   const auto wait_for_end_of_job = [this](std::chrono::milliseconds longest) {
     const auto begin = std::chrono::steady_clock::now();
     while (std::chrono::steady_clock::now() - begin < longest) {
-      std::this_thread::sleep_for(kLook);
+      std::this_thread::sleep_for(kAttemptInterval);
       if (limits_.stop_signal && limits_.stop_signal() != 0)
         std::_Exit(static_cast<int>(ExitCode::kUnavailable));
     }

@@ -14,7 +14,7 @@ using namespace std::chrono_literals;
 
 constexpr int kTag = 1;
 constexpr auto kListening = 500ms;
-constexpr size_t kMaxNamed = 8;
+constexpr size_t kMaxNamedRanks = 8;
 
 }  // namespace
 
@@ -66,7 +66,7 @@ std::string describe_absent(const std::vector<bool>& present, const std::vector<
   }
   if (names.empty()) return "others that were late";
   std::string text = names.size() == 1 ? "rank " : "ranks ";
-  const size_t named = std::min(names.size(), kMaxNamed);
+  const size_t named = std::min(names.size(), kMaxNamedRanks);
   for (size_t i = 0; i < named; ++i) text += (i == 0 ? "" : ", ") + names[i];
   if (names.size() > named) text += fmt::format(" and {} more", names.size() - named);
   return text + ", which did not arrive";

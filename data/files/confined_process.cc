@@ -127,8 +127,8 @@ bool write_answer(const void* data, size_t bytes) {
   return true;
 }
 
-[[noreturn]] void be_the_child(int answer, const ConfinedLimits& limits,
-                               const std::function<std::string()>& work) {
+[[noreturn]] void be_the_confined_child(int answer, const ConfinedLimits& limits,
+                                        const std::function<std::string()>& work) {
   bool told = false;
   try {
     if (!confine(answer, limits)) ::_exit(kNotConfined);
@@ -208,7 +208,7 @@ ConfinedAnswer run_confined(const ConfinedLimits& limits, const std::function<st
   ::sigfillset(&all);
   ::pthread_sigmask(SIG_SETMASK, &all, &before);
   const pid_t child = ::fork();
-  if (child == 0) be_the_child(to.fd(), limits, work);
+  if (child == 0) be_the_confined_child(to.fd(), limits, work);
   const int error = errno;
   ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
   if (child < 0)

@@ -22,7 +22,7 @@ constexpr int64_t kRootAt = 16;
 constexpr int64_t kTableAt = 32;  // where the digests begin
 constexpr int64_t kUsedBytes = 40;
 
-XXH128_canonical_t digest_of(const void* data, size_t bytes) {
+XXH128_canonical_t digest_of_leaf(const void* data, size_t bytes) {
   XXH128_canonical_t canonical;
   XXH128_canonicalFromHash(&canonical, XXH3_128bits(data, bytes));
   return canonical;
@@ -83,12 +83,12 @@ DigestTree DigestTree::append_to(int fd, int64_t bytes, const std::string& path,
     read_all(fd, branch.data(), size, at, path);
     Digests digests;
     for (int64_t leaf = at / kLeafBytes; end_of(leaf) <= at + size; ++leaf) {
-      digests.push_back(
-          digest_of(branch.data() + begin_of(leaf) - at, static_cast<size_t>(end_of(leaf) - begin_of(leaf))));
+      digests.push_back(digest_of_leaf(branch.data() + begin_of(leaf) - at,
+                                       static_cast<size_t>(end_of(leaf) - begin_of(leaf))));
     }
     const int64_t digest_bytes = std::ssize(digests) * kDigestBytes;
     write(digests.data(), digest_bytes, end + at / kLeafBytes * kDigestBytes);
-    branches.push_back(digest_of(digests.data(), static_cast<size_t>(digest_bytes)));
+    branches.push_back(digest_of_leaf(digests.data(), static_cast<size_t>(digest_bytes)));
   }
   DigestTree tree(fd, end, path, std::move(branches));
   write(tree.branches_.data(), std::ssize(tree.branches_) * kDigestBytes, end + tree.leaves() * kDigestBytes);
@@ -132,7 +132,7 @@ DigestTree::Digests DigestTree::leaf_digests(int64_t branch) const {
   const int64_t at = digest_at(first);
   const auto bytes = digests.size() * kDigestBytes;
   read_all(fd_, digests.data(), static_cast<int64_t>(bytes), at, path_);
-  if (!equal(digest_of(digests.data(), bytes), branches_[static_cast<size_t>(branch)]))
+  if (!equal(digest_of_leaf(digests.data(), bytes), branches_[static_cast<size_t>(branch)]))
     fail_changed(path_, fmt::format("the digests at bytes {} to {} do not match theirs", at,
                                     at + static_cast<int64_t>(bytes) - 1));
   return digests;
@@ -140,7 +140,7 @@ DigestTree::Digests DigestTree::leaf_digests(int64_t branch) const {
 
 void DigestTree::compare(int64_t leaf, const std::byte* bytes, const Digests& of_branch) const {
   const auto size = static_cast<size_t>(end_of(leaf) - begin_of(leaf));
-  const XXH128_canonical_t present = digest_of(bytes, size);
+  const XXH128_canonical_t present = digest_of_leaf(bytes, size);
   const XXH128_canonical_t& wanted = of_branch[static_cast<size_t>(leaf % kLeavesOfABranch)];
   if (equal(present, wanted)) return;
   fail_changed(path_, fmt::format("the digest of bytes {} to {} is {}, not {}", begin_of(leaf),

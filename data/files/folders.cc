@@ -16,11 +16,11 @@ bool is_folder(const std::string& path) {
 }
 
 /// The folder `path`, an ancestor of `wanted` or itself, without a trailing slash.
-void make(const std::string& path, const std::string& wanted) {
+void make_wanted(const std::string& path, const std::string& wanted) {
   const std::string parent = folder_of(path);
   const bool there = is_folder(path);
   if (!there) {
-    if (parent != path && !is_folder(parent)) make(parent, wanted);
+    if (parent != path && !is_folder(parent)) make_wanted(parent, wanted);
     if (::mkdir(path.c_str(), 0777) != 0 && !(errno == EEXIST && is_folder(path))) {
       const int error = errno;
       fail(kind_of_creating(error), "{}: cannot create the folder{}: {}", wanted,
@@ -39,7 +39,7 @@ void make(const std::string& path, const std::string& wanted) {
 
 void make_folders(const std::string& path) {
   const size_t end = path.find_last_not_of('/');
-  if (end != std::string::npos) make(path.substr(0, end + 1), path.substr(0, end + 1));
+  if (end != std::string::npos) make_wanted(path.substr(0, end + 1), path.substr(0, end + 1));
 }
 
 }  // namespace ventris::data

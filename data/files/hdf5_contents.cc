@@ -120,12 +120,12 @@ void Hdf5Contents::unpack(const std::string& answer, const std::string& path, in
   Unpacker from(answer, path);
   while (!from.at_end()) {
     const char mark = from.mark();
-    if (mark == listing::kRefusal) fail(ErrorKind::kBadData, "{}", from.text());
-    if (mark == listing::kGroup) {
+    if (mark == listed::kRefusal) fail(ErrorKind::kBadData, "{}", from.text());
+    if (mark == listed::kGroup) {
       groups_.push_back(from.text());
       continue;
     }
-    if (mark == listing::kDataset) {
+    if (mark == listed::kDataset) {
       datasets_.push_back(dataset_of(from));
       if (!is_inside(datasets_.back(), end)) {
         fail(ErrorKind::kBadData, "{}: dataset {} reaches beyond the end of the file", path,
@@ -134,13 +134,13 @@ void Hdf5Contents::unpack(const std::string& answer, const std::string& path, in
       continue;
     }
     Hdf5Attribute attribute = {.object = from.text(), .name = from.text(), .value = {}};
-    if (mark == listing::kString) {
+    if (mark == listed::kString) {
       attribute.value = from.text();
-    } else if (mark == listing::kInteger) {
+    } else if (mark == listed::kInteger) {
       attribute.value = from.number();
-    } else if (mark == listing::kDouble) {
+    } else if (mark == listed::kDouble) {
       attribute.value = std::bit_cast<double>(from.number());
-    } else if (mark != listing::kOther) {
+    } else if (mark != listed::kOther) {
       from.refuse();
     }
     attributes_.push_back(std::move(attribute));

@@ -99,7 +99,7 @@ void Walk::group(const Hdf5Handle& object, const std::string& name, int depth) {
   if (depth > kMaxDepth) {
     fail(ErrorKind::kBadData, "{}: groups are nested more than {} deep at {}", path_, kMaxDepth, name);
   }
-  record(listing::kGroup, name);
+  record(listed::kGroup, name);
   attributes(object, name);
   if (is_newer_format(format_)) return;  // the reader refuses it in any case
   Names members = names();
@@ -145,7 +145,7 @@ void Walk::dataset(const Hdf5Handle& object, const std::string& name) {
   if (rank > 0 && H5Sget_simple_extent_dims(space.id(), extents.data(), nullptr) < 0) fail_here(what);
   // Values that do not fit become negative, and the reader refuses them.
   const std::vector<int64_t> dimensions(extents.begin(), extents.end());
-  record(listing::kDataset, name, type, static_cast<int64_t>(H5Dget_offset(object.id())), dimensions);
+  record(listed::kDataset, name, type, static_cast<int64_t>(H5Dget_offset(object.id())), dimensions);
   attributes(object, name);
 }
 
@@ -174,19 +174,19 @@ void Walk::attribute(const Hdf5Handle& object, const std::string& object_name, c
     std::string value(size, '\0');
     read(type.id(), value.data());
     // Padding: only the one zero byte of an empty string.
-    record(listing::kString, object_name, name, value == std::string(1, '\0') ? std::string() : value);
+    record(listed::kString, object_name, name, value == std::string(1, '\0') ? std::string() : value);
     if (object_name == "/" && name == kFormatKey) format_ = value;
   } else if (single && kind == H5T_INTEGER && size == sizeof(int64_t)) {
     int64_t value = 0;
     read(H5T_NATIVE_INT64, &value);
-    record(listing::kInteger, object_name, name, value);
+    record(listed::kInteger, object_name, name, value);
     if (object_name == "/" && name == kVersionKey) format_ += fmt::format(" {}", value);
   } else if (single && kind == H5T_FLOAT && size == sizeof(double)) {
     double value = 0.0;
     read(H5T_NATIVE_DOUBLE, &value);
-    record(listing::kDouble, object_name, name, std::bit_cast<int64_t>(value));
+    record(listed::kDouble, object_name, name, std::bit_cast<int64_t>(value));
   } else {
-    record(listing::kOther, object_name, name);
+    record(listed::kOther, object_name, name);
   }
 }
 
@@ -204,7 +204,7 @@ std::string list_hdf5(const std::string& path, int fd, int64_t bytes) {
   } catch (const DataError& error) {
     const std::string why = damage.empty() ? error.what() : damage;
     const auto length = static_cast<int64_t>(why.size());
-    return std::string(1, listing::kRefusal) +
+    return std::string(1, listed::kRefusal) +
            std::string(reinterpret_cast<const char*>(&length), sizeof(length)) + why;
   }
 }

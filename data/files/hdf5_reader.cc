@@ -92,7 +92,7 @@ Verified verify(int fd, int64_t bytes, const std::string& path) {
 }
 
 /// "ventris weights 1"; "" if the file has no format.
-std::string format_of(const Hdf5Contents& contents) {
+std::string recorded_format(const Hdf5Contents& contents) {
   const auto value = [&]<typename Value>(const char* name, Value none) {
     const Hdf5Attribute* found = contents.find_attribute("/", name);
     const Value* held = found != nullptr ? std::get_if<Value>(&found->value) : nullptr;
@@ -117,7 +117,7 @@ struct Hdf5Reader::Impl {
         data(open_regular(path, bytes)),
         verified(verify(data.fd(), bytes, path)),
         contents(path, data.fd(), bytes, verified.end(bytes)) {
-    refuse_newer_format(format_of(contents), path);
+    refuse_newer_format(recorded_format(contents), path);
   }
 
   const Hdf5Dataset& dataset(const std::string& name) const;
@@ -281,7 +281,7 @@ void refuse_newer_file(const std::string& path) {
   try {
     int64_t bytes = 0;
     const FileHandle file = open_regular(path, bytes);
-    if (!is_newer_format(format_of(Hdf5Contents(path, file.fd(), bytes, bytes)))) return;
+    if (!is_newer_format(recorded_format(Hdf5Contents(path, file.fd(), bytes, bytes)))) return;
     const Hdf5Reader reader(path);  // a damaged one may only look like it
   } catch (const NewerFormat&) {
     throw;

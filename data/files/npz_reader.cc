@@ -20,7 +20,7 @@ constexpr size_t kCentralBytes = 46;
 constexpr size_t kLocalBytes = 30;
 constexpr size_t kMaxComment = 65535;
 constexpr uint64_t kMaxGrowth = 3;
-constexpr size_t kMaxDimensions = 8;
+constexpr size_t kMaxNpzDimensions = 8;
 constexpr std::string_view kSuffix = ".npy";
 constexpr std::string_view kNpyMagic = "\x93NUMPY";
 
@@ -116,7 +116,7 @@ class HeaderParser {
       skip_spaces();
       int64_t extent = -1;
       const auto [end, error] = std::from_chars(text_.data() + at_, text_.data() + text_.size(), extent);
-      if (error != std::errc() || extent < 0 || extents.size() == kMaxDimensions) return false;
+      if (error != std::errc() || extent < 0 || extents.size() == kMaxNpzDimensions) return false;
       at_ = static_cast<size_t>(end - text_.data());
       extents.push_back(extent);
       if (!take(',') && !peek(')')) return false;

@@ -10,7 +10,7 @@
 namespace ventris::data {
 namespace {
 
-constexpr uint16_t kVersion = 20;         // of the zip format: folders and deflate
+constexpr uint16_t kZipVersion = 20;      // of the zip format: folders and deflate
 constexpr uint16_t kDate = (1 << 5) | 1;  // 1980-01-01, the first day that the format knows
 constexpr size_t kAlignment = 64;         // of the data of an npy file, from its beginning
 
@@ -41,7 +41,7 @@ struct NpzWriter::Impl {
   /// The fields common to the local header and the directory.
   static std::string common_fields(uint32_t crc, uint32_t bytes, size_t name_bytes) {
     std::string fields;
-    put(fields, kVersion);
+    put(fields, kZipVersion);
     put(fields, uint16_t{0});  // flags
     put(fields, uint16_t{0});  // stored
     put(fields, uint16_t{0});  // time
@@ -86,7 +86,7 @@ void NpzWriter::add(const std::string& name, std::string_view type, std::span<co
 
   std::string& directory = impl_->directory;
   put(directory, uint32_t{0x02014b50});
-  put(directory, kVersion);  // made by
+  put(directory, kZipVersion);  // made by
   directory += fields;
   put(directory, uint16_t{0});  // comment
   put(directory, uint16_t{0});  // disk

@@ -157,7 +157,7 @@ class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
   std::string what_;
 };
 
-size_t count(std::string_view text, std::string_view part) {
+size_t count_parts(std::string_view text, std::string_view part) {
   size_t found = 0;
   for (size_t at = text.find(part); at != std::string_view::npos; at = text.find(part, at + part.size())) {
     ++found;
@@ -194,7 +194,7 @@ SafetensorsFile::SafetensorsFile(std::span<const uint8_t> bytes, std::string ori
   }
   header_ = {reinterpret_cast<const char*>(bytes.data()) + kLengthBytes, length};
   data_ = bytes.subspan(kLengthBytes + length);
-  tensors_.reserve(count(header_, kOffsetsKey));
+  tensors_.reserve(count_parts(header_, kOffsetsKey));
   HeaderReader reader(tensors_, metadata_);
   const bool parsed = nlohmann::json::sax_parse(header_.begin(), header_.end(), &reader);
   refuse_newer();

@@ -14,7 +14,7 @@ namespace ventris::data {
 
 namespace {
 
-constexpr size_t kBufferBytes = size_t{1} << 20;
+constexpr size_t kSpoolBufferBytes = size_t{1} << 20;
 
 }  // namespace
 
@@ -35,7 +35,7 @@ SpoolFile::SpoolFile(const std::string& output, ElementType type)
 void SpoolFile::append(const void* data, int64_t count) {
   const char* const bytes = static_cast<const char*>(data);
   buffer_.insert(buffer_.end(), bytes, bytes + count * width_);
-  if (buffer_.size() >= kBufferBytes) {
+  if (buffer_.size() >= kSpoolBufferBytes) {
     flush();
   }
 }
@@ -54,9 +54,9 @@ void SpoolFile::flush() {
 void SpoolFile::copy_to(Hdf5Writer& writer, const std::string& name) {
   flush();
   writer.create(name, type_, size());
-  std::vector<char> piece(kBufferBytes);
+  std::vector<char> piece(kSpoolBufferBytes);
   for (int64_t at = 0; at < written_;) {
-    const int64_t bytes = std::min<int64_t>(written_ - at, static_cast<int64_t>(kBufferBytes));
+    const int64_t bytes = std::min<int64_t>(written_ - at, static_cast<int64_t>(kSpoolBufferBytes));
     read_all(file_.fd(), piece.data(), bytes, at, output_);
     writer.append(name, piece.data(), bytes / width_);
     // What was copied is not needed twice; a file system without holes keeps it.

@@ -26,7 +26,7 @@ double log_or_very_small(double x) {
 /// them and the brevity penalty. The order of the operations is that of sacreBLEU, so that even single
 /// precision gives its bits.
 template <typename Real>
-double score_of(std::span<const Real> statistics, const BleuOptions& options, BleuScore* result) {
+double score_of_counts(std::span<const Real> statistics, const BleuOptions& options, BleuScore* result) {
   const auto orders = static_cast<size_t>(options.max_ngram_order);
   const auto hypothesis_length = static_cast<double>(statistics[0]);
   const auto reference_length = static_cast<double>(statistics[1]);
@@ -136,7 +136,7 @@ BleuScore bleu_of_counts(const BleuCounts& counts, const BleuOptions& options) {
   BleuScore result;
   result.counts = counts;
   const std::vector<double> statistics = bleu_statistics(counts, options);
-  result.score = score_of<double>(statistics, options, &result);
+  result.score = score_of_counts<double>(statistics, options, &result);
   return result;
 }
 
@@ -162,11 +162,11 @@ BleuCounts bleu_counts(std::span<const double> statistics, const BleuOptions& op
 }
 
 double bleu_of_statistics(std::span<const double> statistics, const BleuOptions& options) {
-  return score_of<double>(statistics, options, nullptr);
+  return score_of_counts<double>(statistics, options, nullptr);
 }
 
 double bleu_of_statistics(std::span<const float> statistics, const BleuOptions& options) {
-  return score_of<float>(statistics, options, nullptr);
+  return score_of_counts<float>(statistics, options, nullptr);
 }
 
 BleuScore corpus_bleu(const std::vector<std::string>& hypotheses,

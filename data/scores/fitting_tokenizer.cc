@@ -11,7 +11,7 @@
 namespace ventris::data {
 namespace {
 
-constexpr size_t kLines = 1000;
+constexpr size_t kLinesLookedAt = 1000;
 
 bool is_kana(char32_t c) {
   return (c >= 0x3041 && c <= 0x309F) || (c >= 0x30A1 && c <= 0x30FF) || (c >= 0x31F0 && c <= 0x31FF) ||
@@ -25,7 +25,7 @@ FittingTokenizer fitting_tokenizer(const std::vector<std::string>& references, b
   int64_t kana = 0;
   int64_t han = 0;
   int64_t unspaced = 0;
-  for (size_t i = 0; i < std::min(references.size(), kLines); ++i) {
+  for (size_t i = 0; i < std::min(references.size(), kLinesLookedAt); ++i) {
     for (const char32_t c : unicode::decode(references[i])) {
       kana += is_kana(c) ? 1 : 0;
       han += unicode::is_han(c) ? 1 : 0;

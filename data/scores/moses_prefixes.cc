@@ -7,12 +7,12 @@
 namespace ventris::data {
 namespace {
 
-using Words = std::span<const std::u32string_view>;
+using PrefixWords = std::span<const std::u32string_view>;
 
 /// Abbreviations of a language, whose period does not end a sentence. Case-sensitive.
 struct Prefixes {
-  Words always;
-  Words before_numbers;
+  PrefixWords always;
+  PrefixWords before_numbers;
 };
 
 // Words of the lists of Moses that occur in the corpora of the tests, and the most frequent others.
@@ -85,7 +85,9 @@ bool is_ordinal(std::u32string_view word, MosesLanguage language) {
 
 PeriodRule moses_period_rule(std::u32string_view word, MosesLanguage language) {
   const Prefixes prefixes = prefixes_of(language);
-  const auto has = [word](Words words) { return std::find(words.begin(), words.end(), word) != words.end(); };
+  const auto has = [word](PrefixWords words) {
+    return std::find(words.begin(), words.end(), word) != words.end();
+  };
   if (is_letter_of_initial(word, language) || is_ordinal(word, language) || has(prefixes.always))
     return PeriodRule::kAlways;
   return has(prefixes.before_numbers) ? PeriodRule::kBeforeNumbers : PeriodRule::kNever;

@@ -8,7 +8,7 @@
 namespace ventris::data {
 namespace {
 
-bool is_digit(char c) {
+bool is_ascii_digit(char c) {
   return c >= '0' && c <= '9';
 }
 bool is_ascii_letter(char c) {
@@ -46,7 +46,7 @@ void set_brackets(std::string& text) {
   replace_all(text, "( ", "(");
   replace_all(text, " )", ")");
   for (size_t at = text.find(" %"); at != std::string::npos; at = text.find(" %", at + 1)) {
-    if (at > 0 && is_digit(text[at - 1])) text.erase(at, 1);
+    if (at > 0 && is_ascii_digit(text[at - 1])) text.erase(at, 1);
   }
   replace_all(text, " :", ":");
   replace_all(text, " ;", ";");
@@ -115,7 +115,7 @@ std::string moses_normalize_punctuation(std::string_view line, MosesLanguage lan
   set_spaces(text);
   if (language == MosesLanguage::kEnglish) quotes_after_marks(text);
   if (language == MosesLanguage::kGerman || language == MosesLanguage::kFrench) quotes_before_marks(text);
-  replace_between(text, "\u00a0", is_digit, language == MosesLanguage::kEnglish ? "." : ",");
+  replace_between(text, "\u00a0", is_ascii_digit, language == MosesLanguage::kEnglish ? "." : ",");
   return text;
 }
 

@@ -19,7 +19,7 @@ constexpr char32_t kDots = 0x110000;
 bool is_letter(char32_t c) {
   return c < kDots && unicode::is_alphabetic(c);
 }
-bool is_number(char32_t c) {
+bool is_moses_number(char32_t c) {
   return c < kDots && unicode::is_number(c);
 }
 bool is_white_space(char32_t c) {
@@ -58,10 +58,10 @@ Text join_dots(const Text& text) {
 
 Text separate_commas(const Text& text) {
   const auto comma = [](char32_t c) { return c == U','; };
-  const auto no_number = [](char32_t c) { return !is_number(c); };
+  const auto no_number = [](char32_t c) { return !is_moses_number(c); };
   Text result = separate_pairs(text, no_number, comma, U"", U" ", U" ");
   result = separate_pairs(result, comma, no_number, U" ", U" ", U"");
-  if (result.size() >= 2 && result.back() == U',' && is_number(result[result.size() - 2]))
+  if (result.size() >= 2 && result.back() == U',' && is_moses_number(result[result.size() - 2]))
     result.insert(result.size() - 1, U" ");
   return result;
 }
@@ -84,7 +84,7 @@ Text replace_apostrophe(const Text& text, First&& first, Second&& second, std::u
 Text separate_apostrophes(Text text, MosesLanguage language) {
   const auto letter = is_letter;
   const auto no_letter = [](char32_t c) { return !is_letter(c); };
-  const auto neither = [](char32_t c) { return !is_letter(c) && !is_number(c); };
+  const auto neither = [](char32_t c) { return !is_letter(c) && !is_moses_number(c); };
   constexpr std::u32string_view kAlone = U" ' ";
   switch (language) {
     case MosesLanguage::kEnglish:  // it 's
@@ -93,7 +93,7 @@ Text separate_apostrophes(Text text, MosesLanguage language) {
       text = replace_apostrophe(text, letter, no_letter, kAlone);
       text = replace_apostrophe(text, letter, letter, U" '");
       return replace_apostrophe(
-          text, is_number, [](char32_t c) { return c == U's'; }, U" '");
+          text, is_moses_number, [](char32_t c) { return c == U's'; }, U" '");
     case MosesLanguage::kFrench:  // l' air
       text = replace_apostrophe(text, no_letter, no_letter, kAlone);
       text = replace_apostrophe(text, no_letter, letter, kAlone);

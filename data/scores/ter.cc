@@ -70,7 +70,7 @@ std::string tokenize(std::string_view line, const TerOptions& options) {
 }
 
 template <typename Real>
-ResampleScore score_of(Real edits, Real length) {
+ResampleScore score_of_edits(Real edits, Real length) {
   constexpr bool kSingle = std::is_same_v<Real, float>;
   if (length > 0) return {100 * (edits / length), kSingle};
   return {edits > 0 ? 100.0 : 0.0, false};
@@ -120,11 +120,11 @@ std::vector<double> TerCounter::count(std::string_view hypothesis,
 }
 
 double ter_of_statistics(std::span<const double> statistics) {
-  return score_of(statistics[0], statistics[1]).value;
+  return score_of_edits(statistics[0], statistics[1]).value;
 }
 
 ResampleScore ter_of_statistics(std::span<const float> statistics) {
-  return score_of(statistics[0], statistics[1]);
+  return score_of_edits(statistics[0], statistics[1]);
 }
 
 std::string ter_signature(const TerOptions& options, int references, const std::string& trials) {

@@ -13,7 +13,7 @@
 namespace ventris::data {
 namespace {
 
-constexpr size_t kLines = 1000;
+constexpr size_t kLinesCounted = 1000;
 constexpr int64_t kLettersOfAWord = 5;  // of a language whose words are long, on average
 
 struct Characters {
@@ -23,7 +23,7 @@ struct Characters {
   bool mostly_unspaced() const { return 2 * unspaced > all; }
 };
 
-void count(std::string_view text, Characters& characters) {
+void count_characters(std::string_view text, Characters& characters) {
   for (const char32_t c : unicode::decode(text)) {
     if (unicode::is_space(c)) continue;
     ++characters.all;
@@ -48,7 +48,7 @@ bool is_of_unspaced_script(char32_t c) {
 
 bool is_unspaced(std::string_view text) {
   Characters characters;
-  count(text, characters);
+  count_characters(text, characters);
   return characters.mostly_unspaced();
 }
 
@@ -57,11 +57,11 @@ bool words_are_phrases(const std::vector<std::string>& lines, const BleuOptions&
   Characters characters;
   int64_t words = 0;  // with such letters
   TokenizedLine tokenized;
-  for (size_t i = 0; i < std::min(lines.size(), kLines); ++i) {
+  for (size_t i = 0; i < std::min(lines.size(), kLinesCounted); ++i) {
     bleu_words(lines[i], options, tokenized);
     for (const std::string_view word : tokenized.words) {
       const int64_t before = characters.unspaced_letters;
-      count(word, characters);
+      count_characters(word, characters);
       if (characters.unspaced_letters > before) ++words;
     }
   }

@@ -9,7 +9,7 @@ namespace ventris::data {
 
 namespace {
 
-constexpr int kNone = -1;
+constexpr int kNoPair = -1;
 
 class BpeDropout : public SubwordModel {
  public:
@@ -69,7 +69,7 @@ class BpeDropout : public SubwordModel {
     for (int i = 0; i < count; ++i) {
       const SubwordText::Edge& single = text.edges[text.first[static_cast<size_t>(i)]];
       parts_.push_back(
-          {.previous = i - 1, .next = i + 1 < count ? i + 1 : kNone, .symbols = 1, .id = single.id});
+          {.previous = i - 1, .next = i + 1 < count ? i + 1 : kNoPair, .symbols = 1, .id = single.id});
     }
     joins_.clear();
     for (int i = 1; i < count; ++i) consider(text, i - 1, i);
@@ -84,11 +84,11 @@ class BpeDropout : public SubwordModel {
       if (!is_there || leaves_out()) continue;
       left = {.previous = left.previous, .next = right.next, .symbols = join.symbols, .id = join.id};
       right.symbols = 0;
-      if (left.next != kNone) part(left.next).previous = join.left;
+      if (left.next != kNoPair) part(left.next).previous = join.left;
       consider(text, left.previous, join.left);
       consider(text, join.left, left.next);
     }
-    for (int i = count > 0 ? 0 : kNone; i != kNone; i = part(i).next) {
+    for (int i = count > 0 ? 0 : kNoPair; i != kNoPair; i = part(i).next) {
       const auto begin = static_cast<uint32_t>(i);
       tokens.push_back({.id = part(i).id, .begin = begin, .end = begin + part(i).symbols});
     }
@@ -97,7 +97,7 @@ class BpeDropout : public SubwordModel {
   Part& part(int at) { return parts_[static_cast<size_t>(at)]; }
 
   void consider(const SubwordText& text, int left, int right) {
-    if (left == kNone || right == kNone) return;
+    if (left == kNoPair || right == kNoPair) return;
     const uint32_t symbols = part(left).symbols + part(right).symbols;
     const auto at = static_cast<size_t>(left);
     for (uint32_t e = text.first[at]; e < text.first[at + 1]; ++e) {

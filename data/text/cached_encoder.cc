@@ -14,11 +14,11 @@ namespace {
 
 constexpr size_t kPlacesPerWord = 2;
 // These bound the memory of all words.
-constexpr size_t kLongestWord = 64;  // bytes
+constexpr size_t kLongestCachedWord = 64;  // bytes
 constexpr size_t kMostIds = 255;
 
 template <typename T>
-void append(std::span<const T> more, std::vector<T>& all) {
+void append_all(std::span<const T> more, std::vector<T>& all) {
   all.insert(all.end(), more.begin(), more.end());
 }
 
@@ -58,12 +58,12 @@ void CachedEncoder::encode_anew(std::string_view text, std::vector<int32_t>& ids
     weights_ = -static_cast<double>(sum_);
   } else {
     tokenizer_.encode(text, part_.ids);
-    append<int32_t>(part_.ids, ids);
+    append_all<int32_t>(part_.ids, ids);
   }
 }
 
 void CachedEncoder::append_word(std::string_view word, std::vector<int32_t>& ids) {
-  if (word.size() > kLongestWord || !append_known(word, ids)) encode_anew(word, ids);
+  if (word.size() > kLongestCachedWord || !append_known(word, ids)) encode_anew(word, ids);
 }
 
 /// False if the word's ids depend on what stands before it.
@@ -72,8 +72,8 @@ bool CachedEncoder::append_known(std::string_view word, std::vector<int32_t>& id
                                    float weight, float limit) {
     weights_ += weight;
     if (!(weights_ < limit)) return false;
-    append(more, ids);
-    append(scores, scores_);
+    append_all(more, ids);
+    append_all(scores, scores_);
     return true;
   };
   const uint64_t hash = XXH3_64bits(word.data(), word.size());
@@ -115,8 +115,8 @@ void CachedEncoder::remember(std::string_view word, uint64_t hash) {
                             .ids_size = static_cast<uint8_t>(part_.ids.size()),
                             .scores_size = static_cast<uint8_t>(part_.scores.size())};
   words.texts += word;
-  append<int32_t>(part_.ids, words.ids);
-  append<double>(part_.scores, words.scores);
+  append_all<int32_t>(part_.ids, words.ids);
+  append_all<double>(part_.scores, words.scores);
   if (++words.used < max_words_) return;
   std::swap(recent_, older_);
   recent_.clear();

@@ -146,20 +146,20 @@ bool may_begin_with(std::string_view bytes) {
 }
 
 template <typename T>
-std::unique_ptr<Decompressor> make() {
+std::unique_ptr<Decompressor> make_decompressor() {
   return std::make_unique<T>();
 }
 
 constexpr std::array<Compression, 3> kCompressions = {{
-    {"gzip", begins_with<kGzipMagic>, may_begin_with<kGzipMagic>, make<GzipDecompressor>},
-    {"xz", begins_with<kXzMagic>, may_begin_with<kXzMagic>, make<XzDecompressor>},
+    {"gzip", begins_with<kGzipMagic>, may_begin_with<kGzipMagic>, make_decompressor<GzipDecompressor>},
+    {"xz", begins_with<kXzMagic>, may_begin_with<kXzMagic>, make_decompressor<XzDecompressor>},
     {"zstd",
      [](std::string_view bytes) {
        return begins_with<kZstdMagic>(bytes) ||
               (bytes.size() >= kSkippableMagic.size() && may_be_skippable(bytes));
      },
      [](std::string_view bytes) { return agree(bytes, kZstdMagic) || may_be_skippable(bytes); },
-     make<ZstdDecompressor>},
+     make_decompressor<ZstdDecompressor>},
 }};
 
 }  // namespace

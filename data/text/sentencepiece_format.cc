@@ -231,7 +231,7 @@ namespace {
 constexpr size_t kMaxPieces = 1'000'000;
 constexpr size_t kMaxOtherBytes = size_t{256} << 10;
 
-[[noreturn]] void refuse(const std::string& origin, const char* what) {
+[[noreturn]] void refuse_model(const std::string& origin, const char* what) {
   fail(ErrorKind::kBadData, "{}: the tokenizer is not a sound SentencePiece model: {}", origin, what);
 }
 
@@ -243,15 +243,15 @@ std::string_view check_piece(std::string_view message, const std::string& origin
     if (fields.number() == kPieceTextField) {
       const std::string_view text = fields.bytes();
       if (text.find('\0') != std::string_view::npos || find_invalid_utf8(text) >= 0)
-        refuse(origin, "a piece of its vocabulary is not UTF-8 text");
+        refuse_model(origin, "a piece of its vocabulary is not UTF-8 text");
       piece = text;
     } else if (fields.number() == kPieceScoreField && fields.bytes().size() == sizeof(float)) {
       if (!std::isfinite(fields.float_value()))
-        refuse(origin, "the score of a piece of its vocabulary is not a number");
+        refuse_model(origin, "the score of a piece of its vocabulary is not a number");
     }
   }
-  if (!fields.ok()) refuse(origin, "a piece of its vocabulary is not a message");
-  if (piece.empty()) refuse(origin, "a piece of its vocabulary is empty");
+  if (!fields.ok()) refuse_model(origin, "a piece of its vocabulary is not a message");
+  if (piece.empty()) refuse_model(origin, "a piece of its vocabulary is empty");
   return piece;
 }
 
@@ -261,9 +261,9 @@ void check_normaliser(std::string_view message, const std::string& origin) {
     if (fields.number() != kReplacementsField || fields.bytes().empty()) continue;
     const std::optional<ReplacementTable> table = ReplacementTable::parse(fields.bytes());
     if (!table || !table->is_sound())
-      refuse(origin, "the table of its normaliser leads outside of the table");
+      refuse_model(origin, "the table of its normaliser leads outside of the table");
   }
-  if (!fields.ok()) refuse(origin, "its normaliser is not a message");
+  if (!fields.ok()) refuse_model(origin, "its normaliser is not a message");
 }
 
 }  // namespace
@@ -279,10 +279,10 @@ void check_sentencepiece_model(std::string_view model, const std::string& origin
       other_bytes += sizes.bytes().size();
     }
   }
-  if (!sizes.ok()) refuse(origin, "it is not a protocol buffer message");
-  if (count > kMaxPieces) refuse(origin, "its vocabulary has more than 1,000,000 pieces");
+  if (!sizes.ok()) refuse_model(origin, "it is not a protocol buffer message");
+  if (count > kMaxPieces) refuse_model(origin, "its vocabulary has more than 1,000,000 pieces");
   if (other_bytes > kMaxOtherBytes)
-    refuse(origin, "it has more than 256 KiB in addition to vocabulary and normaliser");
+    refuse_model(origin, "it has more than 256 KiB in addition to vocabulary and normaliser");
 
   std::vector<std::string_view> pieces;
   pieces.reserve(count);
@@ -296,7 +296,7 @@ void check_sentencepiece_model(std::string_view model, const std::string& origin
   }
   std::sort(pieces.begin(), pieces.end());
   if (std::adjacent_find(pieces.begin(), pieces.end()) != pieces.end())
-    refuse(origin, "a piece is in its vocabulary twice");
+    refuse_model(origin, "a piece is in its vocabulary twice");
 }
 
 }  // namespace ventris::data

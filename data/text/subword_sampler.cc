@@ -16,7 +16,7 @@ namespace {
 // These bound the memory of all words, to some 50 MB.
 constexpr size_t kMaxWords = size_t{1} << 16;
 constexpr size_t kMaxEdges = size_t{1} << 21;
-constexpr size_t kLongestWord = 64;  // bytes
+constexpr size_t kLongestSampledWord = 64;  // bytes
 
 std::unique_ptr<SubwordModel> model_of(const SubwordPieces& pieces, double alpha) {
   if (pieces.has_unused()) {
@@ -67,7 +67,7 @@ std::string SubwordSampler::normalised(std::string_view text) const {
 }
 
 void SubwordSampler::append_word(std::string_view word, KeyedRandom& random, std::vector<int32_t>& ids) {
-  if (word.size() > kLongestWord) {
+  if (word.size() > kLongestSampledWord) {
     append(model_->prepare(normalised(word)), random, ids);
     return;
   }

@@ -10,14 +10,14 @@ namespace ventris::data {
 
 namespace {
 
-constexpr size_t kBufferBytes = size_t{1} << 18;
+constexpr size_t kReadBytes = size_t{1} << 18;
 
 }  // namespace
 
 struct TextReader::Impl {
   ByteSource source;
   int64_t line_number = 0;
-  std::vector<char> buffer = std::vector<char>(kBufferBytes);
+  std::vector<char> buffer = std::vector<char>(kReadBytes);
   size_t begin = 0;
   size_t end = 0;
 

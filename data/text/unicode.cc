@@ -129,7 +129,7 @@ std::u32string decode(std::string_view text) {
 
 namespace {
 
-void append(std::string& bytes, char32_t c) {
+void append_utf8(std::string& bytes, char32_t c) {
   const auto put = [&](char32_t value) { bytes.push_back(static_cast<char>(value)); };
   if (c < 0x80) {
     put(c);
@@ -155,7 +155,7 @@ void append(std::string& bytes, char32_t c) {
 std::string encode(std::u32string_view text) {
   std::string bytes;
   bytes.reserve(text.size());
-  for (const char32_t c : text) append(bytes, c);
+  for (const char32_t c : text) append_utf8(bytes, c);
   return bytes;
 }
 
@@ -241,9 +241,9 @@ std::string lower_utf8(std::string_view text) {
     if (c == kCapitalSigma) return encode(lower(decode(text)));  // depends on its neighbours
     if (c == kCapitalIWithDot) {
       bytes.push_back('i');
-      append(bytes, kCombiningDotAbove);
+      append_utf8(bytes, kCombiningDotAbove);
     } else {
-      append(bytes, simple_lower(c));
+      append_utf8(bytes, simple_lower(c));
     }
   }
   return bytes;

@@ -11,7 +11,7 @@ namespace ventris::data {
 namespace {
 
 // Of an unknown character below the lowest score of a piece, as in SentencePiece.
-constexpr double kUnknownPenalty = 10.0;
+constexpr double kUnknownTokenPenalty = 10.0;
 
 /// factor * 2^exponent: the probability of a long text is below the smallest double.
 struct Scaled {
@@ -62,7 +62,7 @@ class UnigramSampling : public SubwordModel {
   UnigramSampling(const SubwordPieces& pieces, double smoothing)
       : pieces_(pieces),
         smoothing_(smoothing),
-        unknown_(exponential(smoothing * (pieces.lowest_score() - kUnknownPenalty))) {}
+        unknown_(exponential(smoothing * (pieces.lowest_score() - kUnknownTokenPenalty))) {}
 
   /// The edges of group i end before symbol i; their values are the sums of their probabilities, given that
   /// one of the group is taken.

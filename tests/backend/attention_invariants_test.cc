@@ -11,7 +11,6 @@
 namespace ventris {
 namespace {
 
-using Problem = testing::AttentionProblem;
 using testing::Buffer;
 using testing::kPosition;
 using testing::some_dropout;
@@ -20,7 +19,7 @@ TEST(Attention, ALaterTokenOfACausalSentenceChangesNothingBitForBit) {
   Context context({});
   for (DType dtype : {DType::kF32, DType::kBF16}) {
     const std::vector<int> lengths = {70, 33};
-    Problem p(lengths, lengths, 2, 32, dtype, true);
+    testing::AttentionProblem p(lengths, lengths, 2, 32, dtype, true);
     p.dropout = some_dropout();
     p.forward(context);
     const auto before = values_of(p.out);
@@ -40,7 +39,7 @@ TEST(Attention, ALaterTokenOfACausalSentenceChangesNothingBitForBit) {
 TEST(Attention, AnotherSentenceAndPaddingRowsChangeNothingBitForBit) {
   Context context({});
   for (bool causal : {false, true}) {
-    Problem p({9, 21, 4}, {9, 21, 4}, 2, 32, DType::kF32, causal);
+    testing::AttentionProblem p({9, 21, 4}, {9, 21, 4}, 2, 32, DType::kF32, causal);
     p.dropout = some_dropout();
     p.forward(context);
     p.backward(context);
@@ -70,7 +69,7 @@ TEST(Attention, AnotherSentenceAndPaddingRowsChangeNothingBitForBit) {
 
 TEST(Attention, AQueryWithoutKeysGetsZeros) {
   Context context({});
-  Problem p({4, 2}, {0, 3}, 2, 8, DType::kF32, false);
+  testing::AttentionProblem p({4, 2}, {0, 3}, 2, 8, DType::kF32, false);
   p.forward(context);
   p.backward(context);
   for (double zero : rows_of(p.out, p.width(), 0, 4)) EXPECT_EQ(zero, 0.0);
@@ -79,7 +78,7 @@ TEST(Attention, AQueryWithoutKeysGetsZeros) {
 
 TEST(Attention, DropoutOfRateZeroIsNoDropoutAndAKeyAlwaysGivesTheSameMask) {
   Context context({});
-  Problem p({19}, {23}, 2, 16, DType::kF32, false);
+  testing::AttentionProblem p({19}, {23}, 2, 16, DType::kF32, false);
   p.forward(context);
   const auto plain = values_of(p.out);
   p.dropout = some_dropout(0.0F);
@@ -108,7 +107,7 @@ TEST(Attention, ProbabilitiesSumToOneAndIgnoreDropout) {
   Context context({});
   const std::vector<int> lengths = {5, 70, 1};
   for (bool causal : {false, true}) {
-    Problem p(lengths, lengths, 3, 16, DType::kF32, causal);
+    testing::AttentionProblem p(lengths, lengths, 3, 16, DType::kF32, causal);
     p.dropout = some_dropout(0.5F);
     Buffer probabilities(p.query_rows, 3 * 72, DType::kF32);
     for (int64_t i = 0; i < probabilities.size(); ++i) probabilities.set(i, 5.0);
@@ -129,7 +128,7 @@ TEST(Attention, ProbabilitiesSumToOneAndIgnoreDropout) {
 
 TEST(Attention, LargeScoresDoNotOverflow) {
   Context context({});
-  Problem p({6}, {40}, 1, 16, DType::kF32, false);
+  testing::AttentionProblem p({6}, {40}, 1, 16, DType::kF32, false);
   for (int64_t i = 0; i < p.query_matrix.size(); ++i) p.query_matrix.set(i, 60.0 * p.query_matrix.get(i));
   p.forward(context);
   p.backward(context);
@@ -142,7 +141,7 @@ TEST(Attention, ResultsDoNotDependOnTheNumberOfThreads) {
   std::vector<std::vector<double>> results;
   for (int threads : {1, 2, 3}) {
     Context context({.threads = threads});
-    Problem p(lengths, lengths, 3, 32, DType::kF32, true);
+    testing::AttentionProblem p(lengths, lengths, 3, 32, DType::kF32, true);
     p.dropout = some_dropout();
     p.forward(context);
     p.backward(context);
@@ -159,9 +158,9 @@ TEST(Attention, ResultsDoNotDependOnTheNumberOfThreads) {
 
 TEST(Attention, RefusesShapesThatDoNotFit) {
   Context context({});
-  Problem p({4}, {5}, 2, 8, DType::kF32, true);
+  testing::AttentionProblem p({4}, {5}, 2, 8, DType::kF32, true);
   EXPECT_THROW(p.forward(context), Error);  // causal with unequal offsets
-  Problem narrow({4}, {5}, 2, 8, DType::kF32, false);
+  testing::AttentionProblem narrow({4}, {5}, 2, 8, DType::kF32, false);
   Buffer probabilities(narrow.query_rows, 2 * 4, DType::kF32);
   EXPECT_THROW(narrow.forward(context, probabilities.view()), Error);
   narrow.dropout = {.rate = 0.5F, .place = 3};

@@ -13,7 +13,6 @@
 namespace ventris {
 namespace {
 
-using Problem = testing::AttentionProblem;
 using testing::Buffer;
 using testing::some_dropout;
 
@@ -25,7 +24,7 @@ INSTANTIATE_TEST_SUITE_P(EachDType, AttentionOfDType,
 TEST_P(AttentionOfDType, DecodingEqualsTheLastRowOfCausalAttention) {
   Context context({});
   const std::vector<int> lengths = {1, 9, 33};
-  Problem p(lengths, lengths, 3, 21, GetParam(), true);
+  testing::AttentionProblem p(lengths, lengths, 3, 21, GetParam(), true);
   p.forward(context);
   // The caches hold the rows in reverse order; each hypothesis lists its own.
   const int64_t rows = p.key_rows;
@@ -127,8 +126,8 @@ TEST(Attention, GradientsAgreeWithFiniteDifferences) {
   for (bool causal : {false, true}) {
     for (bool dropped : {false, true}) {
       const std::vector<int> query_lengths = {1, 5, 0, 7};
-      Problem p(query_lengths, causal ? query_lengths : std::vector<int>{3, 1, 2, 11}, 2, 3, DType::kF64,
-                causal);
+      testing::AttentionProblem p(query_lengths, causal ? query_lengths : std::vector<int>{3, 1, 2, 11}, 2, 3,
+                                  DType::kF64, causal);
       if (dropped) p.dropout = some_dropout(0.25F);
       p.forward(context);
       p.backward(context);

@@ -12,7 +12,7 @@ namespace {
 
 using testing::Buffer;
 
-struct Form {
+struct ChainForm {
   bool transpose_a = false;
   bool transpose_b = false;
   bool bias = false;
@@ -20,8 +20,8 @@ struct Form {
   bool accumulate = false;
 };
 
-struct Operands {
-  Operands(int64_t m, int64_t n, int64_t k, const Form& form)
+struct ChainOperands {
+  ChainOperands(int64_t m, int64_t n, int64_t k, const ChainForm& form)
       : form(form),
         depth(k),
         a(Buffer::random(form.transpose_a ? k : m, form.transpose_a ? m : k, DType::kF32, 1)),
@@ -52,7 +52,7 @@ struct Operands {
     return form.relu ? std::max(sum, 0.0F) : sum;
   }
 
-  Form form;
+  ChainForm form;
   int64_t depth;
   Buffer a;
   Buffer b;
@@ -61,9 +61,9 @@ struct Operands {
   Buffer bias;
 };
 
-void expect_chains(int64_t m, int64_t n, int64_t k, const Form& form, int threads) {
+void expect_chains(int64_t m, int64_t n, int64_t k, const ChainForm& form, int threads) {
   Context context({.threads = threads});
-  Operands o(m, n, k, form);
+  ChainOperands o(m, n, k, form);
   cpu_kernels().chained_gemm(context, o.args());
   int64_t different = 0;
   for (int64_t row = 0; row < m; ++row) {
@@ -77,7 +77,7 @@ void expect_chains(int64_t m, int64_t n, int64_t k, const Form& form, int thread
 TEST(ChainedGemm, EveryElementIsOneChainInOrderOfDepth) {
   for (const bool transpose_a : {false, true}) {
     for (const bool transpose_b : {false, true}) {
-      const Form form{.transpose_a = transpose_a, .transpose_b = transpose_b};
+      const ChainForm form{.transpose_a = transpose_a, .transpose_b = transpose_b};
       for (const auto& [m, n, k] : {std::tuple{1, 1, 1}, {2, 17, 5}, {33, 65, 67}, {100, 40, 300}}) {
         expect_chains(m, n, k, form, 2);
         expect_chains(m, n, k, {.transpose_a = transpose_a, .transpose_b = transpose_b, .accumulate = true},

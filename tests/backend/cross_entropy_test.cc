@@ -16,8 +16,9 @@ namespace {
 using testing::Buffer;
 using testing::kAllDTypes;
 
-struct Problem {
-  Problem(int64_t rows, int32_t tokens, int64_t vocab, int64_t padded, DType dtype, float smoothing = 0.1F)
+struct LossProblem {
+  LossProblem(int64_t rows, int32_t tokens, int64_t vocab, int64_t padded, DType dtype,
+              float smoothing = 0.1F)
       : rows(rows),
         tokens(tokens),
         vocab(vocab),
@@ -60,7 +61,7 @@ struct Problem {
 };
 
 TEST(CrossEntropy, RowsAreCountedFromTheFirstRowOfTheirChunk) {
-  Problem p(6, 4, 11, 16, DType::kF32);
+  LossProblem p(6, 4, 11, 16, DType::kF32);
   p.weights = {0.5F, 3.0F, 1.0F, 0.3F, 7.0F, 9.0F};
   const Buffer whole = p.run(true);
   const Buffer whole_loss = p.loss;
@@ -85,7 +86,7 @@ TEST(CrossEntropy, RowsAreCountedFromTheFirstRowOfTheirChunk) {
 }
 
 TEST(CrossEntropy, GradientOfARowSumsToZero) {
-  Problem p(7, 7, 1009, 1024, DType::kF64);
+  LossProblem p(7, 7, 1009, 1024, DType::kF64);
   const Buffer gradient = p.run(true);
   for (int64_t t = 0; t < 7; ++t) {
     double sum = 0.0;
@@ -97,7 +98,7 @@ TEST(CrossEntropy, GradientOfARowSumsToZero) {
 TEST(CrossEntropy, GradientMatchesFiniteDifferences) {
   for (const bool weighted : {false, true}) {
     SCOPED_TRACE(weighted ? "with weights" : "without weights");
-    Problem p(5, 4, 13, 16, DType::kF64);
+    LossProblem p(5, 4, 13, 16, DType::kF64);
     p.scale = 1.0F;
     if (weighted) p.weights = {0.25F, 0.0F, 3.7F, 1.0F, 5.0F};
     const Buffer gradient = p.run(true);
@@ -112,7 +113,7 @@ TEST(CrossEntropy, GradientMatchesFiniteDifferences) {
 }
 
 TEST(CrossEntropy, LargeLogitsDoNotOverflow) {
-  Problem p(1, 1, 3, 3, DType::kF32, 0.0F);
+  LossProblem p(1, 1, 3, 3, DType::kF32, 0.0F);
   p.logits.set(0, 10000.0);
   p.logits.set(1, 9990.0);
   p.logits.set(2, -10000.0);
@@ -124,7 +125,7 @@ TEST(CrossEntropy, LargeLogitsDoNotOverflow) {
 TEST(CrossEntropy, NotANumberReachesTheLoss) {
   for (const DType dtype : kAllDTypes) {
     for (const int64_t where : {0, 100, 199}) {
-      Problem p(1, 1, 200, 200, dtype);
+      LossProblem p(1, 1, 200, 200, dtype);
       p.logits.set(where, std::numeric_limits<double>::quiet_NaN());
       p.run(true);
       EXPECT_TRUE(std::isnan(p.loss.get(0))) << "NaN at column " << where << " of " << name_of(dtype);
@@ -134,7 +135,7 @@ TEST(CrossEntropy, NotANumberReachesTheLoss) {
 
 TEST(CrossEntropy, BitsDoNotDependOnTheNumberOfThreads) {
   for (const DType dtype : kAllDTypes) {
-    Problem p(41, 39, 311, 320, dtype);
+    LossProblem p(41, 39, 311, 320, dtype);
     const Buffer one = p.run(true);
     const Buffer loss = p.loss;
     for (const int threads : {2, 3}) {
@@ -145,7 +146,7 @@ TEST(CrossEntropy, BitsDoNotDependOnTheNumberOfThreads) {
 }
 
 TEST(CrossEntropy, RefusesLabelsOutsideTheVocabulary) {
-  Problem p(2, 2, 7, 8, DType::kF32);
+  LossProblem p(2, 2, 7, 8, DType::kF32);
   p.labels[1] = 7;
   EXPECT_THROW(p.run(true), Error);
 }

@@ -14,8 +14,9 @@ namespace {
 
 using testing::Buffer;
 
-const DropoutPosition kPosition = {.step = 17, .row_base = 1001};
-const DropoutKey kKey = {.rate = 0.3F, .seed = 0x123456789abcdefULL, .place = 0x500, .position = &kPosition};
+const DropoutPosition kMaskPosition = {.step = 17, .row_base = 1001};
+const DropoutKey kKey = {
+    .rate = 0.3F, .seed = 0x123456789abcdefULL, .place = 0x500, .position = &kMaskPosition};
 
 TEST(Dropout, TileHoldsTheNumbersOfTheDefinition) {
   for (const int64_t cols : {1, 7, 8, 9, 127, 128, 129, 513}) {
@@ -41,7 +42,7 @@ TEST(Dropout, EveryPartOfTheKeyChangesTheNumbers) {
   key.seed += uint64_t{1} << 32;
   EXPECT_NE(dropout_bits(key, 0, 0), first);
   key = kKey;
-  const DropoutPosition next = {.step = kPosition.step + 1, .row_base = kPosition.row_base};
+  const DropoutPosition next = {.step = kMaskPosition.step + 1, .row_base = kMaskPosition.row_base};
   key.position = &next;
   EXPECT_NE(dropout_bits(key, 0, 0), first);
   key = kKey;
@@ -53,7 +54,7 @@ TEST(Dropout, EveryPartOfTheKeyChangesTheNumbers) {
 }
 
 TEST(Dropout, RowsOfALaterMicroBatchHaveTheMaskOfTheirPlaceInTheGlobalBatch) {
-  const DropoutPosition position = {.step = kPosition.step, .row_base = kPosition.row_base + 64};
+  const DropoutPosition position = {.step = kMaskPosition.step, .row_base = kMaskPosition.row_base + 64};
   DropoutKey later = kKey;
   later.position = &position;
   EXPECT_EQ(dropout_bits(later, 5, 2), dropout_bits(kKey, 69, 2));
@@ -106,8 +107,8 @@ TEST(Dropout, CutIntoMicroBatchesGivesTheSameMask) {
     Buffer part(rows, 37, DType::kF32);
     for (int64_t i = 0; i < part.size(); ++i) part.set(i, x.get(begin * 37 + i));
     DropoutKey key = kKey;
-    const DropoutPosition position = {.step = kPosition.step,
-                                      .row_base = kPosition.row_base + static_cast<uint32_t>(begin)};
+    const DropoutPosition position = {.step = kMaskPosition.step,
+                                      .row_base = kMaskPosition.row_base + static_cast<uint32_t>(begin)};
     key.position = &position;
     const Buffer got = dropped(part, key);
     for (int64_t i = 0; i < part.size(); ++i) ASSERT_EQ(got.get(i), whole.get(begin * 37 + i));
@@ -119,7 +120,7 @@ TEST(Dropout, SameKeyGivesTheSameMaskAndAnotherStepAnother) {
   const Buffer once = dropped(x, kKey);
   testing::expect_same_bits("same key", once, dropped(x, kKey));
   DropoutKey next = kKey;
-  const DropoutPosition position = {.step = kPosition.step + 1, .row_base = kPosition.row_base};
+  const DropoutPosition position = {.step = kMaskPosition.step + 1, .row_base = kMaskPosition.row_base};
   next.position = &position;
   EXPECT_NE(testing::to_doubles(once), testing::to_doubles(dropped(x, next)));
 }

@@ -15,10 +15,10 @@ namespace {
 using testing::Buffer;
 using testing::kAllDTypes;
 
-const DropoutPosition kPosition = {.step = 9, .row_base = 11};
+const DropoutPosition kEmbeddingPosition = {.step = 9, .row_base = 11};
 
-struct Problem {
-  Problem(int64_t rows, int64_t d, DType dtype, float rate)
+struct EmbeddingProblem {
+  EmbeddingProblem(int64_t rows, int64_t d, DType dtype, float rate)
       : table(Buffer::random(kVocab, d, dtype, 1)),
         positions(Buffer::random(kPositions, d, master_dtype(dtype), 2)),
         d_out(Buffer::random(rows, d, dtype, 3)),
@@ -30,7 +30,7 @@ struct Problem {
       ids.push_back(static_cast<int32_t>(generator() % kVocab));
       position.push_back(static_cast<int32_t>(t % kPositions));
     }
-    key = {.rate = rate, .seed = 5, .place = 0x100, .position = &kPosition};
+    key = {.rate = rate, .seed = 5, .place = 0x100, .position = &kEmbeddingPosition};
   }
 
   void forward(int threads = 1) {
@@ -72,7 +72,7 @@ struct Problem {
 
 TEST(Embedding, BackwardMatchesFiniteDifferences) {
   for (const bool zero_start : {false, true}) {
-    Problem p(17, 9, DType::kF64, 0.3F);
+    EmbeddingProblem p(17, 9, DType::kF64, 0.3F);
     p.zero_start = zero_start;
     const auto loss = [&] {
       p.forward();
@@ -86,11 +86,11 @@ TEST(Embedding, BackwardMatchesFiniteDifferences) {
 
 TEST(Embedding, BitsDoNotDependOnTheNumberOfThreads) {
   for (const DType dtype : kAllDTypes) {
-    Problem one(301, 37, dtype, 0.1F);
+    EmbeddingProblem one(301, 37, dtype, 0.1F);
     one.forward();
     one.backward();
     for (const int threads : {2, 3}) {
-      Problem many(301, 37, dtype, 0.1F);
+      EmbeddingProblem many(301, 37, dtype, 0.1F);
       many.forward(threads);
       many.backward(threads);
       testing::expect_same_bits("out", one.out, many.out);
@@ -101,8 +101,8 @@ TEST(Embedding, BitsDoNotDependOnTheNumberOfThreads) {
 }
 
 TEST(Embedding, RefusesIdsOutsideTheVocabulary) {
-  Problem p(3, 4, DType::kF32, 0.0F);
-  p.ids[2] = static_cast<int32_t>(Problem::kVocab);
+  EmbeddingProblem p(3, 4, DType::kF32, 0.0F);
+  p.ids[2] = static_cast<int32_t>(EmbeddingProblem::kVocab);
   EXPECT_THROW(p.forward(), Error);
   EXPECT_THROW(p.backward(), Error);
   p.ids[2] = 0;

@@ -114,7 +114,7 @@ class Int8Gemm : public ::testing::TestWithParam<bool> {
   std::vector<Arena> arenas_;
 };
 
-struct Case {
+struct Int8Case {
   int64_t m;
   int64_t n;
   int64_t k;
@@ -123,20 +123,20 @@ struct Case {
 };
 
 TEST_P(Int8Gemm, HasTheBitsOfTheDefinition) {
-  const Case cases[] = {{1, 1, 1},
-                        {1, 64, 128, true},
-                        {5, 7, 3, true, true},
-                        {6, 65, 129, true},
-                        {7, 31, 2, false, true},
-                        {13, 130, 257, true, true},
-                        {97, 33, 40},
-                        {200, 67, 131, true},
-                        {2, 80, 1030},
-                        {3, 16, 515, true},
-                        {4, 17, 4},
-                        {30, 100, 1100, true, true},
-                        {1, 300, 513}};
-  for (const Case& c : cases) {
+  const Int8Case cases[] = {{1, 1, 1},
+                            {1, 64, 128, true},
+                            {5, 7, 3, true, true},
+                            {6, 65, 129, true},
+                            {7, 31, 2, false, true},
+                            {13, 130, 257, true, true},
+                            {97, 33, 40},
+                            {200, 67, 131, true},
+                            {2, 80, 1030},
+                            {3, 16, 515, true},
+                            {4, 17, 4},
+                            {30, 100, 1100, true, true},
+                            {1, 300, 513}};
+  for (const Int8Case& c : cases) {
     SCOPED_TRACE(std::to_string(c.m) + " x " + std::to_string(c.n) + " x " + std::to_string(c.k));
     // A block of columns of a wider matrix.
     const Buffer a = Buffer::random(c.m, c.k + 3, DType::kF32, 1, 0.5);

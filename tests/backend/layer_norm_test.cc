@@ -14,11 +14,11 @@ namespace {
 using testing::Buffer;
 using testing::kAllDTypes;
 
-const DropoutPosition kPosition = {.step = 3, .row_base = 7};
+const DropoutPosition kNormPosition = {.step = 3, .row_base = 7};
 
 /// One call forward and one backward with all that they read and write.
-struct Problem {
-  Problem(int64_t rows, int64_t d, DType dtype, float rate)
+struct NormProblem {
+  NormProblem(int64_t rows, int64_t d, DType dtype, float rate)
       : x(Buffer::random(rows, d, dtype, 1)),
         residual(Buffer::random(rows, d, dtype, 2)),
         gamma(Buffer::random(1, d, master_dtype(dtype), 3)),
@@ -34,7 +34,7 @@ struct Problem {
         d_gamma(1, d, master_dtype(dtype)),
         d_beta(1, d, master_dtype(dtype)),
         d_bias(1, d, master_dtype(dtype)) {
-    key = {.rate = rate, .seed = 99, .place = 0x200, .position = &kPosition};
+    key = {.rate = rate, .seed = 99, .place = 0x200, .position = &kNormPosition};
   }
 
   LayerNormForwardArgs forward_args() {
@@ -86,7 +86,7 @@ struct Size {
 };
 TEST(LayerNorm, BackwardMatchesFiniteDifferences) {
   for (const Size& size : {Size{1, 5}, Size{3, 7}, Size{5, 33}}) {
-    Problem p(size.rows, size.d, DType::kF64, 0.3F);
+    NormProblem p(size.rows, size.d, DType::kF64, 0.3F);
     // The loss reads y and, as pre-norm does, sum.
     const auto loss = [&] {
       p.forward();
@@ -111,11 +111,11 @@ TEST(LayerNorm, BackwardMatchesFiniteDifferences) {
 
 TEST(LayerNorm, BitsDoNotDependOnTheNumberOfThreads) {
   for (const DType dtype : kAllDTypes) {
-    Problem one(331, 67, dtype, 0.1F);
+    NormProblem one(331, 67, dtype, 0.1F);
     one.forward();
     one.backward();
     for (const int threads : {2, 3}) {
-      Problem many(331, 67, dtype, 0.1F);
+      NormProblem many(331, 67, dtype, 0.1F);
       many.forward(threads);
       many.backward(threads);
       testing::expect_same_bits("y", one.y, many.y);
@@ -131,11 +131,11 @@ TEST(LayerNorm, BitsDoNotDependOnTheNumberOfThreads) {
 TEST(LayerNorm, WithoutXNormalisesTheResidual) {
   Context context({.scratch_bytes = 1 << 16});
   for (const DType dtype : kAllDTypes) {
-    Problem with(13, 29, dtype, 0.0F);
+    NormProblem with(13, 29, dtype, 0.0F);
     with.x = Buffer(13, 29, dtype);
     with.forward();
     with.backward();
-    Problem without(13, 29, dtype, 0.0F);
+    NormProblem without(13, 29, dtype, 0.0F);
     layer_norm_forward(context, {.residual = without.residual.view(),
                                  .gamma = without.gamma.view(),
                                  .beta = without.beta.view(),
@@ -162,10 +162,10 @@ TEST(LayerNorm, MemoryMayBeSharedWhereTheContractSaysSo) {
   Context context({.scratch_bytes = 1 << 16});
   for (const DType dtype : kAllDTypes) {
     for (const float rate : {0.0F, 0.3F}) {
-      Problem apart(17, 41, dtype, rate);
+      NormProblem apart(17, 41, dtype, rate);
       apart.forward();
       apart.backward();
-      Problem shared(17, 41, dtype, rate);
+      NormProblem shared(17, 41, dtype, rate);
       layer_norm_forward(context, {.x = shared.x.view(),
                                    .residual = shared.residual.view(),
                                    .dropout = shared.key,
@@ -203,7 +203,7 @@ TEST(LayerNorm, MemoryMayBeSharedWhereTheContractSaysSo) {
 }
 
 TEST(LayerNorm, GradientsOfParametersAccumulate) {
-  Problem p(19, 23, DType::kF64, 0.3F);
+  NormProblem p(19, 23, DType::kF64, 0.3F);
   p.forward();
   p.backward();
   const auto once = testing::to_doubles(p.d_gamma);
@@ -234,7 +234,7 @@ void expect_shapes_checked(void (*run)(Context&, const Args&), const Args& args,
 }
 
 TEST(LayerNorm, WrongShapesAreNamed) {
-  Problem p(4, 8, DType::kF32, 0.0F);
+  NormProblem p(4, 8, DType::kF32, 0.0F);
   using F = LayerNormForwardArgs;
   expect_shapes_checked(layer_norm_forward, p.forward_args(), std::pair("x", &F::x),
                         std::pair("gamma", &F::gamma), std::pair("beta", &F::beta), std::pair("sum", &F::sum),
@@ -248,7 +248,7 @@ TEST(LayerNorm, WrongShapesAreNamed) {
 }
 
 TEST(LayerNorm, BackwardNeedsDXForDropoutAndTheBias) {
-  Problem p(4, 8, DType::kF32, 0.3F);
+  NormProblem p(4, 8, DType::kF32, 0.3F);
   Context context({.scratch_bytes = 1 << 16});
   LayerNormBackwardArgs args = p.backward_args();
   args.d_x = {};

@@ -15,7 +15,7 @@ namespace {
 using testing::Buffer;
 using testing::tolerance_of;
 
-struct Case {
+struct PackedCase {
   int64_t m;
   int64_t n;
   int64_t k;
@@ -47,16 +47,16 @@ class PackedGemm : public ::testing::TestWithParam<DType> {
   std::vector<Arena> arenas_;
 };
 
-double rounded(double value, DType dtype) {
+double rounded_to(double value, DType dtype) {
   const auto single = static_cast<float>(value);
   return static_cast<double>(dtype == DType::kBF16 ? static_cast<float>(BF16(single)) : single);
 }
 
 TEST_P(PackedGemm, AgreesWithTheDefinition) {
-  const Case cases[] = {{1, 1, 1},          {1, 64, 128, true},      {5, 7, 3, true, true},
-                        {6, 65, 129, true}, {7, 31, 2, false, true}, {13, 130, 257, true, true},
-                        {97, 33, 40},       {200, 67, 131, true}};
-  for (const Case& c : cases) {
+  const PackedCase cases[] = {{1, 1, 1},          {1, 64, 128, true},      {5, 7, 3, true, true},
+                              {6, 65, 129, true}, {7, 31, 2, false, true}, {13, 130, 257, true, true},
+                              {97, 33, 40},       {200, 67, 131, true}};
+  for (const PackedCase& c : cases) {
     SCOPED_TRACE(std::to_string(c.m) + " x " + std::to_string(c.n) + " x " + std::to_string(c.k));
     const Buffer a =
         Buffer::random(c.m, c.k + 3, GetParam(), 1, 0.5);  // a block of columns of a wider matrix
@@ -73,7 +73,7 @@ TEST_P(PackedGemm, AgreesWithTheDefinition) {
       for (int64_t i = 0; i < c.m; ++i) {
         for (int64_t j = 0; j < c.n; ++j) {
           double expected = c.bias ? bias.get(0, j) : 0.0;
-          for (int64_t k = 0; k < c.k; ++k) expected += a.get(i, k + 3) * rounded(b.get(k, j), GetParam());
+          for (int64_t k = 0; k < c.k; ++k) expected += a.get(i, k + 3) * rounded_to(b.get(k, j), GetParam());
           if (c.relu) expected = std::max(expected, 0.0);
           wrong += !testing::close(got.get(i, j), expected, tolerance_of(result));
         }

@@ -100,9 +100,9 @@ OTHER_ENDINGS = re.compile(r"\.(c|cpp|cxx|c\+\+|cppm|ixx|hh|hpp|hxx|h\+\+|inc|in
 # Files of other endings that are included, and why.
 TABLES = {"data/text/unicode_tables.inc": "numbers alone, which make_unicode_tables.py writes"}
 
-# The headers that tests/CMakeLists.txt precompiles, and the names for which a test has to include them: a build with precompiled headers
-# compiles without, others do not.
-PRECOMPILED = {
+# Headers that most tests include, and the names for which a test has to: sources are compiled in groups (cmake/source_groups.cmake), and
+# one without them compiles after another that has them.
+INCLUDED = {
     "algorithm": r"std::(ranges::)?(adjacent_find|(all|any|none)_of|binary_search|clamp|copy(_if|_n|_backward)?|count(_if)?|equal(_range)?"
     r"|fill(_n)?|find(_if(_not)?|_first_of|_end)?|for_each(_n)?|generate(_n)?|includes|inplace_merge|is_(heap|partitioned|permutation|sorted)"
     r"|lexicographical_compare|(lower|upper)_bound|(make|pop|push|sort)_heap|(min|max|minmax)(_element)?|merge|mismatch|move_backward"
@@ -158,6 +158,24 @@ def headers_of(path, known):
             ours = next((place for place in places if mark == '"' and (ROOT / place).is_file()), None)
             known[path] |= headers_of(ours, known) if ours else {name}
     return known[path]
+
+
+# Functions of unnamed namespaces that have one name on purpose.
+OVERLOADED = {("tests/backend/operations", "name_of")}  # the names of cases, by their type (tests/support/operation_case.h)
+
+
+def unnamed(lines):
+    """Name -> the line that begins its definition, for what stands in the first column of unnamed namespaces, aliases and macros apart."""
+    names, inside = {}, False
+    for line in lines:
+        if line in ("namespace {", "}  // namespace"):
+            inside = line == "namespace {"
+        elif inside and re.match(r"[a-zA-Z_\[]", line) and not re.match(r"template|namespace|using", line):
+            found = re.match(r"(?:struct|class|enum class|enum|union) (\w+)|[^(=]*?[\s&*](\w+)(?:\[.*?\])?(?:\(| = |\{|;)", line)
+            if found:
+                names[found[1] or found[2]] = line
+    names.pop("__launch_bounds__", None)
+    return names
 
 
 def functions(lines, end):
@@ -225,6 +243,23 @@ class Sources(unittest.TestCase):
                     wrong.append(place)
         self.assertEqual(wrong, [])
 
+    def test_names_of_unnamed_namespaces_differ_within_a_library(self):
+        # cmake/source_groups.cmake. A call that converts its arguments could find another source's function, and no compiler would tell.
+        owners, twice = {}, []
+        tests = [(path.relative_to(ROOT).as_posix(), path.read_text(encoding="utf-8").splitlines()) for path in sorted((ROOT / "tests").rglob("*.cc"))]
+        for path, lines in [*sources(), *tests]:
+            ending = path.rpartition(".")[2]
+            if ending in ("cc", "cu") and not re.search(r"^backend/.*_cpu\.cc$|^tests/(bench|faults)/|/no_\w+/", path):
+                words = path.split("/")
+                library = "/".join(words[:2] if words[0] == "tests" else words[:1]) + ("/operations" if "/operations/" in path else "")
+                for name, line in unnamed(lines).items():
+                    if (library, name) in OVERLOADED:
+                        continue
+                    other = owners.setdefault((library, ending, name), path)
+                    if other != path:
+                        twice.append(f"{path}: {name}, as in {other}: {line}")
+        self.assertEqual(twice, [])
+
     def test_no_file_has_marks_of_a_merge(self):
         kinds = (".cc", ".h", ".cu", ".cuh", ".py", ".sh", ".md", ".txt", ".json", ".ini")
         for folder in (*ALLOWED, "tests", "docs"):
@@ -272,9 +307,7 @@ class Sources(unittest.TestCase):
         table = watched.read_text(encoding="utf-8").partition("kWatched[] = {")[2].partition("};")[0] if watched.exists() else ""
         self.assertEqual(set(re.findall(r'^    \{"(\w+)", ', table, re.MULTILINE)), kernels, "the kernels of kWatched in tests/emulation/races_test.cc")
 
-    def test_tests_include_what_is_precompiled(self):
-        listed = re.search(r"^set\(test_headers (.*)\)$", (ROOT / "tests/CMakeLists.txt").read_text(encoding="utf-8"), re.MULTILINE)[1]
-        self.assertEqual(set(re.findall(r"<([^>]+)>", listed)), set(PRECOMPILED), "the precompiled headers of tests/CMakeLists.txt")
+    def test_tests_include_what_most_of_them_do(self):
         wrong, known = [], {}
         for path in sorted((ROOT / "tests").rglob("*")):
             if path.suffix not in ENDINGS:
@@ -282,12 +315,12 @@ class Sources(unittest.TestCase):
             name = path.relative_to(ROOT).as_posix()
             # Without comments and strings.
             text = re.sub(r"//.*|\"(\\.|[^\"\\\n])*\"", "", path.read_text(encoding="utf-8"))
-            for header, names in PRECOMPILED.items():
+            for header, names in INCLUDED.items():
                 used = re.search(rf"(?<![\w:])({names})", text)
                 if used and not headers_of(name, known) & ({header} | WHOLE.get(header, set())):
                     line = text.count("\n", 0, used.start()) + 1
                     wrong.append(f"{name}:{line}: {used[0].strip('(<')} without #include <{header}>")
-        self.assertEqual(wrong, [], "builds with precompiled headers hide that it is missing, others may fail")
+        self.assertEqual(wrong, [], "groups of sources hide that it is missing")
 
     def test_headers_are_included_once(self):
         for path, lines in sources("tests"):

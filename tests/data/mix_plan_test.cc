@@ -11,7 +11,7 @@
 namespace ventris::data {
 namespace {
 
-std::string refusal_of(const std::string& text) {
+std::string refusal_of_plan(const std::string& text) {
   try {
     parse_mix_plan(text, "plan.txt");
   } catch (const DataError& error) {
@@ -74,7 +74,7 @@ TEST(MixPlanTest, WhatIsNoPlanIsRefusedWithItsPlace) {
       {"a: clean 1 until clean 1\na: clean 1\n", "stage a: two stages have this name"},
   };
   for (const auto& [text, says] : cases)
-    EXPECT_NE(refusal_of(text).find(says), std::string::npos) << text << ": " << refusal_of(text);
+    EXPECT_NE(refusal_of_plan(text).find(says), std::string::npos) << text << ": " << refusal_of_plan(text);
 }
 
 TEST(MixPlanTest, CorporaMustBeInTheFile) {

@@ -15,7 +15,7 @@ namespace {
 
 constexpr size_t kPage = 4096;
 constexpr size_t kAlignment = 256;
-constexpr char kRedByte = '\xA5';
+constexpr char kRedMemory = '\xA5';
 
 /// [guard page | red bytes | user bytes | red bytes | guard page]; the user's bytes stand as far back as
 /// alignment allows.
@@ -69,9 +69,9 @@ void* allocate_device(size_t bytes) {
   char* user = a.base + size - rounded;
   protect(a, true);
   madvise(a.base, a.size, MADV_HUGEPAGE);  // a hint: large allocations are then opened and closed much faster
-  std::memset(a.base, kRedByte, static_cast<size_t>(user - a.base));
+  std::memset(a.base, kRedMemory, static_cast<size_t>(user - a.base));
   std::memset(user, 0xFF, bytes);
-  std::memset(user + bytes, kRedByte, rounded - bytes);
+  std::memset(user + bytes, kRedMemory, rounded - bytes);
   if (depth == 0) protect(a, false);
   allocations[user] = a;
   used += bytes;
@@ -117,7 +117,7 @@ size_t device_bytes_used() {
 std::string overwritten() {
   for (const auto& [user, a] : allocations) {
     const char* end = a.base + a.size;
-    const auto red = [](char c) { return c == kRedByte; };
+    const auto red = [](char c) { return c == kRedMemory; };
     const char* before =
         std::find_if_not(static_cast<const char*>(a.base), static_cast<const char*>(user), red);
     if (before != user)

@@ -43,7 +43,7 @@ uint32_t bf16_of(int value) {
 }
 
 /// One warp. fragments: a [32, 4] and b [32, 2] registers; d: [32, 4].
-__global__ void multiply(const uint32_t* a, const uint32_t* b, float* d) {
+__global__ void multiply_tile(const uint32_t* a, const uint32_t* b, float* d) {
   const int l = static_cast<int>(threadIdx.x);
   uint32_t left[4];
   for (int i = 0; i < 4; ++i) left[i] = a[4 * l + i];
@@ -70,7 +70,7 @@ TEST(TensorCore, MultipliesFragmentsLaidOutAsThePtxIsaSays) {
   }
   const DeviceArray<uint32_t> device_a(a), device_b(b);
   const DeviceArray<float> device_d(d);
-  launch({.name = "multiply", .grid = 1, .block = 32}, testing::cuda_stream(), multiply, device_a.data(),
+  launch({.name = "multiply", .grid = 1, .block = 32}, testing::cuda_stream(), multiply_tile, device_a.data(),
          device_b.data(), device_d.data());
   const std::vector<float> got = device_d.get(testing::cuda_stream());
   for (int l = 0; l < 32; ++l) {

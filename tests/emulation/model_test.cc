@@ -22,7 +22,7 @@ using testing::PackedBatch;
 using testing::random_sentences;
 using testing::TinyModel;
 
-ContextOptions cuda() {
+ContextOptions emulated_cuda() {
   return {.device = Device::kCuda, .scratch_bytes = size_t{1} << 20};
 }
 
@@ -30,7 +30,7 @@ class CudaGolden : public ::testing::TestWithParam<std::tuple<const char*, DType
 
 TEST_P(CudaGolden, LogitsLossGradientsAndTenStepsAgreeWithPyTorch) {
   const auto [name, dtype] = GetParam();
-  testing::check_golden_model(name, dtype, cuda());
+  testing::check_golden_model(name, dtype, emulated_cuda());
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, CudaGolden,
@@ -100,7 +100,7 @@ void expect_steps_of_the_cpu(TinyModel& cpu, TinyModel& device) {
 TEST(CudaModel, LossesAndGradientsAreThoseOfTheCpu) {
   for (const TransformerConfig& config : kinds()) {
     TinyModel cpu(config, DType::kF32);
-    TinyModel device(config, DType::kF32, cuda());
+    TinyModel device(config, DType::kF32, emulated_cuda());
     expect_steps_of_the_cpu(cpu, device);
   }
 }
@@ -108,7 +108,7 @@ TEST(CudaModel, LossesAndGradientsAreThoseOfTheCpu) {
 TEST(CudaModel, GradientsWithRDropAreThoseOfTheCpu) {
   for (const TransformerConfig& config : kinds()) {
     TinyModel cpu = TinyModel::twice(config, DType::kF32, 5.0F);
-    TinyModel device = TinyModel::twice(config, DType::kF32, 5.0F, cuda());
+    TinyModel device = TinyModel::twice(config, DType::kF32, 5.0F, emulated_cuda());
     expect_steps_of_the_cpu(cpu, device);
   }
 }
@@ -120,7 +120,7 @@ TEST(CudaModel, GradientsWithTeachersAreThoseOfTheCpu) {
                                     Distillation{.weight = 0.8F, .temperature = 2.0F, .top_k = 0}}) {
       const std::vector<TransformerConfig> shapes = {testing::other_shape(config), config};
       TinyModel cpu(config, DType::kF32);
-      TinyModel device(config, DType::kF32, cuda());
+      TinyModel device(config, DType::kF32, emulated_cuda());
       cpu.zero_gradients();
       spoil_gradients(device);
       const auto count = static_cast<std::ptrdiff_t>(how.top_k == 0 ? 1 : 2);
@@ -157,7 +157,7 @@ TEST(CudaModel, GradientsWithLayerDropAreThoseOfTheCpu) {
     uint32_t second = 1;
     while (drops(Stack::kEncoder, 1, second) || drops(Stack::kDecoder, 0, second)) ++second;
     TinyModel cpu(config, DType::kF32);
-    TinyModel device(config, DType::kF32, cuda());
+    TinyModel device(config, DType::kF32, emulated_cuda());
     const PackedBatch batch(random_sentences({{3, 4}, {1, 7}, {0, 0}, {6, 2}}, 19, 1, config.source_vocab()));
     cpu.zero_gradients();
     spoil_gradients(device);
@@ -183,8 +183,9 @@ TEST(CudaModel, LayersThatAreComputedAgainGiveTheSameBits) {
     config.encoder_layers = config.decoder_layers = 3;
     config.encoder_layerdrop = config.decoder_layerdrop = 0.2F;
     for (const DType dtype : {DType::kF32, DType::kBF16}) {
-      TinyModel kept(config, dtype, cuda());
-      TinyModel again(config, dtype, cuda(), KeptActivations::kLayerInputs, staged_rows_of(Device::kCuda));
+      TinyModel kept(config, dtype, emulated_cuda());
+      TinyModel again(config, dtype, emulated_cuda(), KeptActivations::kLayerInputs,
+                      staged_rows_of(Device::kCuda));
       for (const uint32_t step : {1U, 2U}) {
         const PackedBatch batch(
             random_sentences({{3, 4}, {1, 7}, {0, 0}, {6, 2}}, 19, step, config.source_vocab()));
@@ -213,8 +214,8 @@ TEST(CudaModel, GradientsOfWhatIsNotFrozenAreThoseOfTheCpu) {
                     : config.tie == Tie::kDecoder ? kSourceEmbedding
                                                   : kOutputWeight;
     TinyModel cpu(config, DType::kF32);
-    TinyModel device(config, DType::kF32, cuda(), KeptActivations::kAll, staged_rows_of(Device::kCuda),
-                     freeze);
+    TinyModel device(config, DType::kF32, emulated_cuda(), KeptActivations::kAll,
+                     staged_rows_of(Device::kCuda), freeze);
     cpu.zero_gradients();
     spoil_gradients(device);
     for (const uint32_t seed : {1U, 2U}) {
@@ -262,7 +263,7 @@ TEST(CudaModel, AStepOfBaseWidthIsThatOfTheCpu) {
       return std::pair(loss, tiny.gradients());
     };
     const auto [expected_loss, expected] = step({});
-    const auto [loss, got] = step(cuda());
+    const auto [loss, got] = step(emulated_cuda());
     EXPECT_NEAR(loss, expected_loss, bounds.loss * expected_loss);
     testing::Squares squares;
     ASSERT_EQ(got.size(), expected.size());
@@ -276,7 +277,7 @@ TEST(CudaModel, AStepOfBaseWidthIsThatOfTheCpu) {
 TEST(CudaModel, RepetitionChangesNoBit) {
   const PackedBatch batch(random_sentences({{3, 4}, {1, 7}, {6, 2}}, 19, 9));
   const auto run = [&] {
-    TinyModel tiny(testing::marian_config(false), DType::kBF16, cuda());
+    TinyModel tiny(testing::marian_config(false), DType::kBF16, emulated_cuda());
     tiny.zero_gradients();
     const double loss = tiny.step(batch).loss;
     std::vector<double> result = tiny.gradients();
@@ -312,7 +313,7 @@ TEST(CudaModel, TranslationsAreThoseOfTheCpu) {
       };
       const auto expected = translate({}, 14);
       for (const int64_t batch_rows : {14, 0}) {  // in parts, and as suits the device
-        const auto got = translate(cuda(), batch_rows);
+        const auto got = translate(emulated_cuda(), batch_rows);
         for (size_t s = 0; s < sources.size(); ++s) expect_same(got[s], expected[s]);
       }
     }
@@ -337,7 +338,7 @@ TEST(CudaModel, EnsemblesPrefixesAndScoresAreThoseOfTheCpu) {
   std::vector<std::vector<float>> expected_scores;
   std::vector<std::vector<float>> scores;
   const auto expected = run({}, expected_scores);
-  const auto got = run(cuda(), scores);
+  const auto got = run(emulated_cuda(), scores);
   for (size_t s = 0; s < sources.size(); ++s) {
     expect_same(got[s], expected[s]);
     ASSERT_EQ(scores[s].size(), expected_scores[s].size());
@@ -350,7 +351,7 @@ TEST(CudaModel, AttentionMapsAreThoseOfTheCpu) {
   const std::vector<int32_t> source = {4, 9, 17, 5};
   const std::vector<int32_t> target = {8, 3};
   TinyModel cpu(config, DType::kF32);
-  TinyModel device(config, DType::kF32, cuda());
+  TinyModel device(config, DType::kF32, emulated_cuda());
   const auto maps_of = [&](TinyModel& tiny) {
     return AttentionMapper(tiny.context(), config, tiny.store(), tiny.ids(), testing::kTinyMarks)
         .all_maps({source, target});

@@ -50,7 +50,7 @@ enum Fault { kNone, kMissing };
 
 /// In dynamic and in static shared memory.
 template <Fault kFault, bool kStatic>
-__global__ void reverse_block(int* numbers) {
+__global__ void race_in_block(int* numbers) {
   __shared__ int values[128];
   int* shared = kStatic ? values : dynamic_shared<int>();
   shared[threadIdx.x] = static_cast<int>(threadIdx.x);
@@ -59,10 +59,10 @@ __global__ void reverse_block(int* numbers) {
 }
 
 TEST_F(Races, OnSharedMemoryAreFound) {
-  EXPECT_FALSE((races(reverse_block<kNone, false>, 4, 128)));
-  EXPECT_TRUE((races(reverse_block<kMissing, false>, 4, 128)));
-  EXPECT_FALSE((races(reverse_block<kNone, true>, 4, 128)));
-  EXPECT_TRUE((races(reverse_block<kMissing, true>, 4, 128)));
+  EXPECT_FALSE((races(race_in_block<kNone, false>, 4, 128)));
+  EXPECT_TRUE((races(race_in_block<kMissing, false>, 4, 128)));
+  EXPECT_FALSE((races(race_in_block<kNone, true>, 4, 128)));
+  EXPECT_TRUE((races(race_in_block<kMissing, true>, 4, 128)));
 }
 
 /// The next turn overwrites what others may still read.
@@ -85,7 +85,7 @@ TEST_F(Races, OfTheNextTurnAreFound) {
 }
 
 template <Fault kFault>
-__global__ void reverse_warp(int* numbers) {
+__global__ void race_in_warp(int* numbers) {
   int* shared = dynamic_shared<int>();
   shared[threadIdx.x] = static_cast<int>(threadIdx.x);
   if (kFault == kNone) {
@@ -97,8 +97,8 @@ __global__ void reverse_warp(int* numbers) {
 }
 
 TEST_F(Races, OfAMissingSyncWarpAreFound) {
-  EXPECT_FALSE(races(reverse_warp<kNone>, 1, 32));
-  EXPECT_TRUE(races(reverse_warp<kMissing>, 1, 32));
+  EXPECT_FALSE(races(race_in_warp<kNone>, 1, 32));
+  EXPECT_TRUE(races(race_in_warp<kMissing>, 1, 32));
 }
 
 /// All blocks the same element, or each its own.

@@ -29,7 +29,7 @@ class EmulatedRuntime : public ::testing::Test {
   cudaStream_t other = nullptr;
 };
 
-__global__ void reverse_block(int* values) {
+__global__ void reverse_values(int* values) {
   int* shared = dynamic_shared<int>();
   const unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
   shared[threadIdx.x] = values[i];
@@ -41,7 +41,7 @@ TEST_F(EmulatedRuntime, ThreadsOfABlockMeetAtBarriers) {
   std::vector<int> values(300);
   for (int i = 0; i < 300; ++i) values[static_cast<size_t>(i)] = i;
   const DeviceArray<int> device(values);
-  launch({.name = "reverse_block", .grid = 3, .block = 100, .shared_bytes = 400}, stream, reverse_block,
+  launch({.name = "reverse_block", .grid = 3, .block = 100, .shared_bytes = 400}, stream, reverse_values,
          device.data());
   const std::vector<int> got = device.get(stream);
   for (int i = 0; i < 300; ++i) EXPECT_EQ(got[static_cast<size_t>(i)], i / 100 * 100 + 99 - i % 100);

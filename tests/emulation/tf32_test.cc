@@ -11,7 +11,7 @@ namespace ventris::testing {
 namespace {
 
 /// The nearest number with 10 bits of mantissa: to 11 significant bits.
-double in_tf32(double x) {
+double rounded_to_tf32(double x) {
   int exponent = 0;
   const double fraction = std::frexp(x, &exponent);
   return std::ldexp(std::round(std::ldexp(fraction, 11)), exponent - 11);
@@ -31,7 +31,7 @@ TEST_F(CudaTf32, RoundsTheFactorsOfProductsInF32IfAskedFor) {
   GemmProduct p({.m = 24, .n = 40, .k = 96}, DType::kF32);
   Buffer a = p.a, b = p.b;
   for (Buffer* factor : {&a, &b}) {
-    for (int64_t i = 0; i < factor->size(); ++i) factor->set(i, in_tf32(factor->get(i)));
+    for (int64_t i = 0; i < factor->size(); ++i) factor->set(i, rounded_to_tf32(factor->get(i)));
   }
   p.on_cpu();
   Buffer rounded = p.result;

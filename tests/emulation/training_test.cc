@@ -19,7 +19,7 @@ using testing::kTinyVocabulary;
 using testing::LoadedState;
 using testing::TemporaryFolder;
 
-ContextOptions cuda() {
+ContextOptions training_cuda() {
   return {.device = Device::kCuda, .scratch_bytes = size_t{1} << 20};
 }
 
@@ -53,7 +53,7 @@ class CudaTraining : public ::testing::Test {
     TrainOptions on_device = on_cpu;
     on_device.model_dir = runs_ / "cuda";
     train_on({}, on_cpu);
-    train_on(cuda(), on_device);
+    train_on(training_cuda(), on_device);
     for (const char* name : {"loss", "nll", "gradient_norm", "learning_rate", "valid_loss"}) {
       const std::vector<double> expected = numbers_of(on_cpu, name);
       const std::vector<double> got = numbers_of(on_device, name);
@@ -138,8 +138,9 @@ TEST_F(CudaTraining, ReplayedStepsWithATeacherHaveTheBitsOfStepsGivenAnew) {
     TrainOptions anew = captured;
     anew.model_dir = runs_ / "anew" + std::to_string(top_k);
     anew.no_cuda_graph = true;
-    const LoadedState got(train_on(cuda(), captured).last_checkpoint, captured.model, kTinyVocabulary);
-    const LoadedState expected(train_on(cuda(), anew).last_checkpoint, anew.model, kTinyVocabulary);
+    const LoadedState got(train_on(training_cuda(), captured).last_checkpoint, captured.model,
+                          kTinyVocabulary);
+    const LoadedState expected(train_on(training_cuda(), anew).last_checkpoint, anew.model, kTinyVocabulary);
     EXPECT_TRUE(got.values == expected.values);
     EXPECT_TRUE(got.v == expected.v);
     EXPECT_EQ(numbers_of(captured, "loss"), numbers_of(anew, "loss"));
@@ -160,13 +161,13 @@ TEST_F(CudaTraining, LossAndNormOfWeightedPairsAreThoseOfTheCpu) {
 TEST_F(CudaTraining, AnInterruptedRunComesToTheSameBits) {
   TrainOptions whole = options("whole", 4);
   whole.precision = Precision::kBF16;
-  const LoadedState expected(train_on(cuda(), whole).last_checkpoint, whole.model, kTinyVocabulary);
+  const LoadedState expected(train_on(training_cuda(), whole).last_checkpoint, whole.model, kTinyVocabulary);
   TrainOptions parts = whole;
   parts.model_dir = runs_ / "parts";
   parts.max_steps = 2;
-  train_on(cuda(), parts);
+  train_on(training_cuda(), parts);
   parts.max_steps = 4;
-  const LoadedState got(train_on(cuda(), parts).last_checkpoint, parts.model, kTinyVocabulary);
+  const LoadedState got(train_on(training_cuda(), parts).last_checkpoint, parts.model, kTinyVocabulary);
   EXPECT_TRUE(got.values == expected.values);
   EXPECT_TRUE(got.m == expected.m);
   EXPECT_TRUE(got.v == expected.v);
@@ -176,8 +177,8 @@ TEST_F(CudaTraining, ReplayedStepsHaveTheBitsOfStepsGivenAnew) {
   const TrainOptions captured = options("captured", 5);
   TrainOptions anew = options("anew", 5);
   anew.no_cuda_graph = true;
-  const LoadedState got(train_on(cuda(), captured).last_checkpoint, captured.model, kTinyVocabulary);
-  const LoadedState expected(train_on(cuda(), anew).last_checkpoint, anew.model, kTinyVocabulary);
+  const LoadedState got(train_on(training_cuda(), captured).last_checkpoint, captured.model, kTinyVocabulary);
+  const LoadedState expected(train_on(training_cuda(), anew).last_checkpoint, anew.model, kTinyVocabulary);
   EXPECT_TRUE(got.values == expected.values);
   EXPECT_TRUE(got.m == expected.m);
   EXPECT_TRUE(got.v == expected.v);
@@ -191,8 +192,8 @@ TEST_F(CudaTraining, StepsThatComputeLayersAgainHaveTheSameBits) {
   TrainOptions again = kept;
   again.model_dir = runs_ / "again";
   again.recompute = true;
-  const LoadedState expected(train_on(cuda(), kept).last_checkpoint, kept.model, kTinyVocabulary);
-  const LoadedState got(train_on(cuda(), again).last_checkpoint, again.model, kTinyVocabulary);
+  const LoadedState expected(train_on(training_cuda(), kept).last_checkpoint, kept.model, kTinyVocabulary);
+  const LoadedState got(train_on(training_cuda(), again).last_checkpoint, again.model, kTinyVocabulary);
   EXPECT_TRUE(got.values == expected.values);
   EXPECT_EQ(numbers_of(again, "loss"), numbers_of(kept, "loss"));
 }
@@ -205,8 +206,8 @@ TEST_F(CudaTraining, StepsOfSeveralMicroBatchesHaveOneOutcomeHoweverTheyAreGiven
   anew.model_dir = runs_ / "anew";
   anew.no_cuda_graph = true;
   anew.log_every = 3;  // when the host reads makes no difference
-  const LoadedState got(train_on(cuda(), captured).last_checkpoint, captured.model, kTinyVocabulary);
-  const LoadedState expected(train_on(cuda(), anew).last_checkpoint, anew.model, kTinyVocabulary);
+  const LoadedState got(train_on(training_cuda(), captured).last_checkpoint, captured.model, kTinyVocabulary);
+  const LoadedState expected(train_on(training_cuda(), anew).last_checkpoint, anew.model, kTinyVocabulary);
   EXPECT_TRUE(got.values == expected.values);
   EXPECT_TRUE(got.v == expected.v);
   const std::vector<double> losses = numbers_of(captured, "loss");
@@ -255,7 +256,7 @@ struct DeviceUpdates {
   }
 
   const std::unique_ptr<Communicator> self = make_self_communicator();
-  Context context{cuda()};
+  Context context{training_cuda()};
   TransformerConfig config;
   ParameterStore store;
   std::optional<Optimizer> optimizer;
@@ -293,7 +294,7 @@ TEST(CudaOptimizer, ASkippedStepChangesNothingAndIsNamedOnTheDevice) {
 }
 
 TEST_F(CudaTraining, AModelTrainedOnTheDeviceTranslatesAlikeOnBoth) {
-  const std::string checkpoint = train_on(cuda(), options("run", 2)).last_checkpoint;
+  const std::string checkpoint = train_on(training_cuda(), options("run", 2)).last_checkpoint;
   const std::vector<std::string> lines = {testing::tiny_pair(3).first, "", testing::tiny_pair(8).first};
   const auto self = make_self_communicator();
   const auto translate_on = [&](const ContextOptions& device) {
@@ -302,7 +303,7 @@ TEST_F(CudaTraining, AModelTrainedOnTheDeviceTranslatesAlikeOnBoth) {
     return Translator(context, *self, models, {.beam_size = 2, .max_extra_length = 2}).translate(lines);
   };
   const auto expected = translate_on({});
-  const auto got = translate_on(cuda());
+  const auto got = translate_on(training_cuda());
   for (size_t i = 0; i < lines.size(); ++i) {
     EXPECT_EQ(got[i].translations.at(0).text, expected[i].translations.at(0).text);
   }
@@ -312,7 +313,7 @@ TEST_F(CudaTraining, NaNsAreFoundAndNamed) {
   TrainOptions run = options("run", 20);
   run.learning_rate_scale = 1e38;
   try {
-    train_on(cuda(), run);
+    train_on(training_cuda(), run);
     FAIL() << "no error";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ExitCode::kDiverged) << error.what();

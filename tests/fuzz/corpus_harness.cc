@@ -9,7 +9,7 @@
 namespace ventris::fuzz {
 namespace {
 
-void read(std::string_view bytes) {
+void read_corpus(std::string_view bytes) {
   const InputFile file(bytes);
   const data::Corpus corpus(file.path());
   // Everything that the offsets promise can be read.
@@ -34,10 +34,10 @@ void read(std::string_view bytes) {
 
 void run_corpus(std::string_view bytes) {
   try {
-    read(bytes);
+    read_corpus(bytes);
   } catch (const data::DataError&) {
   }
-  read(with_right_digests(bytes));
+  read_corpus(with_right_digests(bytes));
 }
 
 }  // namespace ventris::fuzz

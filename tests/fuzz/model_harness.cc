@@ -11,7 +11,7 @@
 namespace ventris::fuzz {
 namespace {
 
-void read(std::string_view bytes) {
+void read_model(std::string_view bytes) {
   static Context context(ContextOptions{.threads = 1});
   const InputFile file(bytes);
   {
@@ -30,11 +30,11 @@ void read(std::string_view bytes) {
 
 void run_model(std::string_view bytes) {
   try {
-    read(bytes);
+    read_model(bytes);
   } catch (const Error&) {
   } catch (const data::DataError&) {
   }
-  read(with_right_digests(bytes));
+  read_model(with_right_digests(bytes));
 }
 
 }  // namespace ventris::fuzz

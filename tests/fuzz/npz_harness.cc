@@ -9,7 +9,7 @@
 namespace ventris::fuzz {
 namespace {
 
-void read(std::string_view bytes) {
+void read_npz(std::string_view bytes) {
   const data::NpzFile file({reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()}, "input");
   std::string refused;
   for (const std::string& name : file.names()) {
@@ -31,10 +31,10 @@ void read(std::string_view bytes) {
 
 void run_npz(std::string_view bytes) {
   try {
-    read(bytes);
+    read_npz(bytes);
   } catch (const data::DataError&) {
   }
-  read(with_right_zip_checksums(bytes));
+  read_npz(with_right_zip_checksums(bytes));
 }
 
 }  // namespace ventris::fuzz

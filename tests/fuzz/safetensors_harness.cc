@@ -12,7 +12,7 @@
 namespace ventris::fuzz {
 namespace {
 
-void read(std::string_view bytes) {
+void read_safetensors(std::string_view bytes) {
   const data::SafetensorsFile file({reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()}, "input");
   size_t data_bytes = 0;
   size_t sum = 0;
@@ -40,12 +40,12 @@ void load(std::string_view bytes) {
 
 void run_safetensors(std::string_view bytes) {
   try {
-    read(bytes);
+    read_safetensors(bytes);
   } catch (const data::DataError&) {
   }
   const std::string mended = with_right_safetensors_digest(bytes);
   load(mended);
-  read(mended);
+  read_safetensors(mended);
 }
 
 }  // namespace ventris::fuzz

@@ -112,6 +112,11 @@ class Copy:
         for old, new in ((self.reused, build), (ROOT, self.folder)):
             cache = re.sub(rf"{re.escape(str(old))}(?![\w.-])", str(new), cache)
         (build / "CMakeCache.txt").write_text(cache, encoding="utf-8")
+        # The groups of sources (cmake/source_groups.cmake): new sources are beside them.
+        (build / "groups").mkdir()
+        for group in (self.reused / "groups").glob("*"):
+            members = group.read_text(encoding="utf-8").replace(f'"{self.reused}/', f'"{build}/').replace(f'"{ROOT}/', f'"{self.folder}/')
+            (build / "groups" / group.name).write_text(members, encoding="utf-8")
         for compilers in (self.reused / "CMakeFiles").glob("[0-9]*"):
             shutil.copytree(compilers, build / "CMakeFiles" / compilers.name)
         self.launchers = []

@@ -3,16 +3,26 @@
 # that of another build, and all else is compiled.
 #   VENTRIS_REUSED    the other build folder
 #   VENTRIS_COMPILED  a file with the sources that differ, one a line
-object="" source="" before=""
+object="" source="" dependencies="" before=""
 for argument in "$@"; do
   case $before in
     -o) object=$argument ;;
     -c) source=$argument ;;
+    -MF) dependencies=$argument ;;
   esac
   before=$argument
 done
+# Of a group of sources (cmake/source_groups.cmake) its members count.
+members=("$source")
+if [[ $source == */groups/* ]]; then mapfile -t members < <(sed -n 's/^#include "\(.*\)"$/\1/p' "$source"); fi
 # An object that is older than its source was not built since that changed.
-if [[ -n $source && $VENTRIS_REUSED/$object -nt $source ]] && ! grep -qxF -- "$source" "$VENTRIS_COMPILED"; then
+same=true
+for member in "${members[@]}"; do
+  if [[ -z $member || ! $VENTRIS_REUSED/$object -nt $member ]] || grep -qxF -- "$member" "$VENTRIS_COMPILED"; then same=false; fi
+done
+if $same; then
+  # For a later change of a member; headers are left out, as what the compiler wrote is gone.
+  if [[ -n $dependencies ]]; then printf '%s: %s\n' "$object" "${members[*]}" >"$dependencies"; fi
   exec cp -- "$VENTRIS_REUSED/$object" "$object"
 fi
 exec "$@"

@@ -16,6 +16,7 @@ import re
 import subprocess
 import sys
 
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 TABLE = pathlib.Path(__file__).with_name("registers.txt")
 COLUMNS = ("registers", "stack", "spilled", "shared")
 HEAD = """\
@@ -23,7 +24,7 @@ HEAD = """\
 # bytes that it spills, bytes of shared memory that a block declares. tests/lint.sh registers compares the build with it.
 # A row grows by intention alone: occupancy falls with registers (65,536 for the threads of a multiprocessor), and stack
 # is slow memory. Anew: tests/lint/registers.py build/release --write.
-# source  kernel  architecture  registers  stack  spilled  shared
+# file  kernel  architecture  registers  stack  spilled  shared
 """
 
 
@@ -48,6 +49,20 @@ def nvcc_of(build):
     sys.exit(f"{build}: not a folder that was configured with nvcc; configure with: cmake --preset cuda")
 
 
+def source_of(kernel, source):
+    """The file name of the source that a kernel stands in: of those that a group includes, or of a header of theirs."""
+    define = re.compile(rf"__global__[^;{{]*\b{kernel.rpartition('::')[2]}\(")
+    include = re.compile(r'^#include "(.*\.cuh?)"$', re.MULTILINE)
+    left = [source]
+    while left:
+        file = left.pop(0)
+        text = file.read_text(encoding="utf-8") if file.exists() else ""
+        if define.search(text):
+            return file.name
+        left += [ROOT / name for name in include.findall(text)]
+    return source.name
+
+
 def reports(build):
     """[(source, name of the instance, architecture, object file, the numbers of COLUMNS)] of the reports of a build."""
     found = []
@@ -61,7 +76,7 @@ def reports(build):
         for line in report.read_text(encoding="utf-8").splitlines():
             kernel = re.search(r"Compiling entry function '(\S+)' for '(\S+)'", line)
             if kernel:
-                current = [pathlib.Path(entry["file"]).name, *kernel.groups(), object_file, [0, 0, 0, 0]]
+                current = [pathlib.Path(entry["directory"], entry["file"]), *kernel.groups(), object_file, [0, 0, 0, 0]]
                 found.append(current)
             elif current:
                 taken = current[4]
@@ -73,7 +88,12 @@ def reports(build):
                     shared = re.search(r"(\d+) bytes smem", line)
                     taken[3] = int(shared[1]) if shared else 0
     names = instances(mangled for _, mangled, *_ in found)
-    return [(source, names[mangled], *rest) for source, mangled, *rest in found]
+    sources = {}
+    for source, mangled, *_ in found:
+        key = (source, names[mangled].split("<")[0])
+        if key not in sources:
+            sources[key] = source_of(key[1], source)
+    return [(sources[source, names[mangled].split("<")[0]], names[mangled], *rest) for source, mangled, *rest in found]
 
 
 def reported(build):

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs clang-tidy, with the checks of .clang-tidy, on the sources that a build compiles.
+"""Runs clang-tidy, with the checks of .clang-tidy, on the sources that a build without groups of sources compiles.
 
     tests/lint/tidy.py [--all] [--jobs N] [--limit SECONDS] [--build FOLDER]
 
@@ -43,24 +43,12 @@ def changed():
     return sorted({*names, *git("ls-files", "--others", "--exclude-standard").splitlines()})
 
 
-def precompiled_headers():
-    """Names of the headers that builds without a compiler cache include in every source."""
-    text = (ROOT / "cmake/precompiled_headers.cmake").read_text(encoding="utf-8")
-    names = re.search(r"^set\(VENTRIS_PRECOMPILED_HEADERS (.*)\)$", text, re.MULTILINE)[1]
-    return [name.strip("<>") for name in names.split()]
-
-
 def sources_of(build):
     """Path relative to the root -> its command; of a file that is compiled several times the first."""
     sources = {}
-    includes = "".join(f" -include {name}" for name in precompiled_headers()) + " "
     for entry in json.loads((build / "compile_commands.json").read_text(encoding="utf-8")):
         path = pathlib.Path(entry["directory"], entry["file"]).resolve()
         if path.is_relative_to(ROOT) and not path.is_relative_to(build):
-            # Headers that g++ precompiled are nothing to clang, but what they declare is: builds without a compiler cache include
-            # them everywhere, and a name of std that they bring may be found instead of ours.
-            command = re.sub(r" -Winvalid-pch -include \S+/cmake_pch\.hxx", "", entry["command"])
-            entry["command"] = command.replace(" ", includes, 1)
             sources.setdefault(path.relative_to(ROOT).as_posix(), entry)
     return sources
 
@@ -103,7 +91,7 @@ def main():
     parser.add_argument("--all", action="store_true")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--limit", type=float, default=120, help="seconds after which no further source is begun")
-    parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build/release")
+    parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build/tidy")
     arguments = parser.parse_args()
     sources = sources_of(arguments.build.resolve())
     chosen, of_changes = plan(sources, arguments.all)

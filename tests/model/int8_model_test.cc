@@ -19,7 +19,7 @@ using testing::kTinyMarks;
 using testing::PackedBatch;
 using testing::TinyModel;
 
-struct Variant {
+struct Int8Variant {
   const char* name;
   TransformerConfig config;
 };
@@ -34,7 +34,7 @@ TransformerConfig shaped(TransformerConfig config) {
   return config;
 }
 
-class Int8Model : public ::testing::TestWithParam<Variant> {
+class Int8Model : public ::testing::TestWithParam<Int8Variant> {
  protected:
   void TearDown() override { pretend_no_vnni(false); }
 
@@ -52,7 +52,7 @@ std::vector<std::vector<int32_t>> sources() {
 
 using Results = std::vector<std::vector<Hypothesis>>;
 
-Results translate(TinyModel& model, int64_t batch_sentences, bool sample = false) {
+Results translate_in_batches(TinyModel& model, int64_t batch_sentences, bool sample = false) {
   BeamSearch search(
       model.context(), model.config(), model.store(), model.ids(),
       {.max_extra_length = 5, .n_best = 3, .sample = sample, .batch_sentences = batch_sentences});
@@ -76,11 +76,11 @@ TEST_P(Int8Model, TranslatesAlikeForAnyBatchThreadsAndInstructions) {
   TinyModel other = tiny(2);
   pack_parameters(other.context(), other.ids(), other.store(), Packing::kInt8);
   for (const bool sample : {false, true}) {
-    const Results expected = translate(model, 0, sample);
-    expect_equal(translate(other, 2, sample), expected);
-    expect_equal(translate(other, 1, sample), expected);
+    const Results expected = translate_in_batches(model, 0, sample);
+    expect_equal(translate_in_batches(other, 2, sample), expected);
+    expect_equal(translate_in_batches(other, 1, sample), expected);
     pretend_no_vnni(true);
-    expect_equal(translate(model, 3, sample), expected);
+    expect_equal(translate_in_batches(model, 3, sample), expected);
     pretend_no_vnni(false);
   }
 }
@@ -118,7 +118,7 @@ TEST_P(Int8Model, LogitsAreNearThoseOfF32) {
 TEST_P(Int8Model, ScoresAreThoseOfTheSearchAndDoNotDependOnTheBatch) {
   TinyModel model = tiny(2);
   pack_parameters(model.context(), model.ids(), model.store(), Packing::kInt8);
-  const Results found = translate(model, 0);
+  const Results found = translate_in_batches(model, 0);
   std::vector<SentencePair> pairs;
   for (size_t s = 0; s < found.size(); ++s) {
     for (const Hypothesis& hypothesis : found[s]) pairs.push_back({sources()[s], hypothesis.tokens});
@@ -151,9 +151,9 @@ TEST_P(Int8Model, TakesAQuarterOfTheMemoryAndNeedsF32) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Variants, Int8Model,
-                         ::testing::Values(Variant{"post_norm", shaped(testing::tiny_config(false))},
-                                           Variant{"pre_norm", shaped(testing::tiny_config(true, true))},
-                                           Variant{"marian", shaped(testing::marian_config(true))}),
+                         ::testing::Values(Int8Variant{"post_norm", shaped(testing::tiny_config(false))},
+                                           Int8Variant{"pre_norm", shaped(testing::tiny_config(true, true))},
+                                           Int8Variant{"marian", shaped(testing::marian_config(true))}),
                          [](const auto& info) { return std::string(info.param.name); });
 
 }  // namespace

@@ -15,12 +15,12 @@ namespace {
 using testing::PackedBatch;
 using testing::TinyModel;
 
-struct Variant {
+struct PackedVariant {
   const char* name;
   TransformerConfig config;
 };
 
-class PackedParameters : public ::testing::TestWithParam<std::tuple<DType, Variant>> {
+class PackedParameters : public ::testing::TestWithParam<std::tuple<DType, PackedVariant>> {
  protected:
   DType dtype() const { return std::get<0>(GetParam()); }
   TinyModel tiny() const {
@@ -28,9 +28,9 @@ class PackedParameters : public ::testing::TestWithParam<std::tuple<DType, Varia
   }
 };
 
-std::vector<std::vector<Hypothesis>> translate(TinyModel& tiny, ParameterStore& store,
-                                               const std::vector<std::vector<int32_t>>& sources,
-                                               int64_t batch_sentences) {
+std::vector<std::vector<Hypothesis>> translate_with(TinyModel& tiny, ParameterStore& store,
+                                                    const std::vector<std::vector<int32_t>>& sources,
+                                                    int64_t batch_sentences) {
   BeamSearch search(tiny.context(), tiny.config(), store, tiny.ids(),
                     {.n_best = 4, .batch_sentences = batch_sentences});
   return search.translate(sources);
@@ -39,8 +39,8 @@ std::vector<std::vector<Hypothesis>> translate(TinyModel& tiny, ParameterStore& 
 const std::vector<std::vector<int32_t>> kSources = {
     {3, 7, 9, 4}, {11}, {5, 6, 12, 17, 18, 3, 4}, {8, 8}, {14, 4, 10}};
 
-void expect_equal(const std::vector<std::vector<Hypothesis>>& got,
-                  const std::vector<std::vector<Hypothesis>>& expected) {
+void expect_equal_translations(const std::vector<std::vector<Hypothesis>>& got,
+                               const std::vector<std::vector<Hypothesis>>& expected) {
   ASSERT_EQ(got.size(), expected.size());
   for (size_t s = 0; s < got.size(); ++s) {
     ASSERT_EQ(got[s].size(), expected[s].size()) << "sentence " << s;
@@ -53,20 +53,20 @@ void expect_equal(const std::vector<std::vector<Hypothesis>>& got,
 
 TEST_P(PackedParameters, GiveTheBitsOfTheCopyThatASearchMakes) {
   TinyModel model = tiny();
-  const auto expected = translate(model, model.store(), kSources, 0);
+  const auto expected = translate_with(model, model.store(), kSources, 0);
   ParameterStore copy = packed_copy(model.context(), model.ids(), model.store(), packing_of(dtype()));
   EXPECT_FALSE(model.store().is_packed());
-  expect_equal(translate(model, copy, kSources, 0), expected);
+  expect_equal_translations(translate_with(model, copy, kSources, 0), expected);
   pack_parameters(model.context(), model.ids(), model.store(), packing_of(dtype()));
   EXPECT_TRUE(model.store().is_packed());
-  expect_equal(translate(model, model.store(), kSources, 0), expected);
+  expect_equal_translations(translate_with(model, model.store(), kSources, 0), expected);
 }
 
 TEST_P(PackedParameters, TranslateASentenceWithTheSameBitsForAnyNumberInABatch) {
   TinyModel model = tiny();
-  const auto together = translate(model, model.store(), kSources, 0);
+  const auto together = translate_with(model, model.store(), kSources, 0);
   for (const int64_t sentences : {1, 2, 3}) {
-    expect_equal(translate(model, model.store(), kSources, sentences), together);
+    expect_equal_translations(translate_with(model, model.store(), kSources, sentences), together);
   }
 }
 
@@ -100,12 +100,12 @@ TEST_P(PackedParameters, KeepNoOtherFormOfAWeight) {
 INSTANTIATE_TEST_SUITE_P(
     Variants, PackedParameters,
     ::testing::Combine(::testing::Values(DType::kF32, DType::kBF16),
-                       ::testing::Values(Variant{"post_norm", testing::tiny_config(false)},
-                                         Variant{"pre_norm", testing::tiny_config(true, true)},
-                                         Variant{"marian", testing::marian_config(true)},
-                                         Variant{"three_tables",
-                                                 testing::two_vocabularies(testing::tiny_config(true),
-                                                                           Tie::kNone)})),
+                       ::testing::Values(PackedVariant{"post_norm", testing::tiny_config(false)},
+                                         PackedVariant{"pre_norm", testing::tiny_config(true, true)},
+                                         PackedVariant{"marian", testing::marian_config(true)},
+                                         PackedVariant{"three_tables",
+                                                       testing::two_vocabularies(testing::tiny_config(true),
+                                                                                 Tie::kNone)})),
     [](const auto& info) {
       return std::string(name_of(std::get<0>(info.param))) + "_" + std::get<1>(info.param).name;
     });

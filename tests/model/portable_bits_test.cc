@@ -27,7 +27,7 @@ uint64_t digest_of(const void* data, size_t bytes) {
   return hash;
 }
 
-struct Variant {
+struct BitsVariant {
   const char* name;
   TransformerConfig config;
   uint64_t values;    // digest of the parameters after the steps
@@ -37,7 +37,7 @@ struct Variant {
 };
 
 /// No extent is a multiple of the lanes of any processor; sentences are shorter and longer than they.
-TransformerConfig shaped(TransformerConfig config) {
+TransformerConfig bits_shaped(TransformerConfig config) {
   config.d_model = 78;
   config.d_ff = 101;
   config.heads = 3;
@@ -46,7 +46,7 @@ TransformerConfig shaped(TransformerConfig config) {
   return config;
 }
 
-class PortableBits : public ::testing::TestWithParam<Variant> {
+class PortableBits : public ::testing::TestWithParam<BitsVariant> {
  protected:
   static constexpr int kSteps = 8;
 
@@ -117,14 +117,14 @@ TEST_P(PortableBits, ATrainedModelIsTheOneOfEveryProcessor) {
 
 INSTANTIATE_TEST_SUITE_P(
     Models, PortableBits,
-    ::testing::Values(Variant{"post_norm", shaped(testing::tiny_config(false)), 0x4709f4b7e2de1699,
-                              0x6d956f0a881c3dd8, 0x7eada4c94d955f89, 0.0F},
-                      Variant{"pre_norm", shaped(testing::tiny_config(true)), 0x764903eb73cc8e86,
-                              0xa883e48fe883e978, 0x441dffa7c2ce8755, 0.0F},
-                      Variant{"marian", shaped(testing::marian_config(false)), 0x0e4cf2ef6fd1236b,
-                              0xcb254b58e76cd28e, 0xf2ddf2328258ae70, 0.0F},
-                      Variant{"r_drop", shaped(testing::tiny_config(false)), 0x3c4c83e1cec3dfec,
-                              0x61d0c9b6c29ca5ca, 0x92cd216758107bf7, 5.0F}),
+    ::testing::Values(BitsVariant{"post_norm", bits_shaped(testing::tiny_config(false)), 0x4709f4b7e2de1699,
+                                  0x6d956f0a881c3dd8, 0x7eada4c94d955f89, 0.0F},
+                      BitsVariant{"pre_norm", bits_shaped(testing::tiny_config(true)), 0x764903eb73cc8e86,
+                                  0xa883e48fe883e978, 0x441dffa7c2ce8755, 0.0F},
+                      BitsVariant{"marian", bits_shaped(testing::marian_config(false)), 0x0e4cf2ef6fd1236b,
+                                  0xcb254b58e76cd28e, 0xf2ddf2328258ae70, 0.0F},
+                      BitsVariant{"r_drop", bits_shaped(testing::tiny_config(false)), 0x3c4c83e1cec3dfec,
+                                  0x61d0c9b6c29ca5ca, 0x92cd216758107bf7, 5.0F}),
     [](const auto& info) { return std::string(info.param.name); });
 
 }  // namespace

@@ -16,7 +16,7 @@
 namespace ventris {
 namespace {
 
-constexpr TerminalSize kSize{80, 24};
+constexpr TerminalSize kTerminal{80, 24};
 
 class ProgressViewTest : public ::testing::Test {
  protected:
@@ -40,7 +40,7 @@ class ProgressViewTest : public ::testing::Test {
   }
   static std::string text_of(ProgressView& view) {
     std::string text;
-    for (const std::string& row : view.rows(kSize)) text += row + "\n";
+    for (const std::string& row : view.rows(kTerminal)) text += row + "\n";
     return text;
   }
   static ValidationMetrics validation(int64_t step, double bleu) {
@@ -59,7 +59,7 @@ class ProgressViewTest : public ::testing::Test {
 TEST_F(ProgressViewTest, IsBetweenBlankRows) {
   ProgressView view(options_);
   EXPECT_EQ(view.begin(start(false)), "");
-  const std::vector<std::string> rows = view.rows(kSize);
+  const std::vector<std::string> rows = view.rows(kTerminal);
   EXPECT_EQ(rows.front(), "");
   EXPECT_EQ(rows.back(), "");
   EXPECT_NE(rows[1], "");

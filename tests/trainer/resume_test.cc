@@ -63,7 +63,7 @@ class OpeningsOf {
 };
 
 /// Bytes that this process has read so far.
-int64_t bytes_read() {
+int64_t bytes_read_so_far() {
   std::ifstream file("/proc/self/io");
   std::string name;
   int64_t bytes = 0;
@@ -80,9 +80,9 @@ TEST_F(ResumeTest, OpensTheCheckpointOnceAndReadsItTwice) {
   const auto of_corpus = static_cast<int64_t>(std::filesystem::file_size(options_.corpus));
   ASSERT_GT(size, 4 * of_corpus);
   const OpeningsOf openings(newest);
-  const int64_t before = bytes_read();
+  const int64_t before = bytes_read_so_far();
   EXPECT_EQ(train_alone(options_).last_checkpoint, newest);
-  EXPECT_LT(bytes_read() - before, 2 * size + 2 * of_corpus);
+  EXPECT_LT(bytes_read_so_far() - before, 2 * size + 2 * of_corpus);
   EXPECT_EQ(openings.count(), 1);
 }
 

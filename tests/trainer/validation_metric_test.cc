@@ -47,7 +47,7 @@ std::string make_chinese_corpus(const TemporaryFolder& folder) {
   return options.output;
 }
 
-std::string message_of(const std::exception_ptr& error) {
+std::string refusal_of_metric(const std::exception_ptr& error) {
   try {
     if (error) std::rethrow_exception(error);
   } catch (const Error& refusal) {
@@ -78,7 +78,7 @@ TEST(ValidTokenizer, RanksWithOtherOptionsAreRefusedAndDoNotWaitForOneAnother) {
       check_same_run_on_all_ranks(communicator, options, corpus);
     });
     for (const std::exception_ptr& error : errors)
-      EXPECT_NE(message_of(error).find("the ranks disagree on option valid_"), std::string::npos);
+      EXPECT_NE(refusal_of_metric(error).find("the ranks disagree on option valid_"), std::string::npos);
   }
 }
 

@@ -53,7 +53,7 @@ void compare(std::vector<Finding>& findings, const DoctorFacts& facts, std::stri
                       advice});
 }
 
-std::string rate_text(double bytes_per_second) {
+std::string disk_rate_text(double bytes_per_second) {
   return bytes_text(static_cast<int64_t>(bytes_per_second)) + "/s";
 }
 
@@ -225,14 +225,14 @@ std::vector<Finding> judge_sums(const DoctorFacts& facts) {
     rate = std::min(rate, many_hosts ? rank.link_rate : rank.copy_rate);
   const double expected = rate * (many_hosts ? kPartOfLink : kPartOfCopy);
   const std::string measured = fmt::format("right; {} in and out of a rank, {:.0f} us for one number",
-                                           rate_text(sums.bandwidth), 1e6 * sums.latency);
+                                           disk_rate_text(sums.bandwidth), 1e6 * sums.latency);
   if (rate <= 0.0) {
     return {{Severity::kNote, "sums", measured + "; the rate of the link is unknown",
              "compare with the expected rate of the network"}};
   }
   const std::string expectation =
-      fmt::format("at least {}, {:.0f}% of {} {}, is expected", rate_text(expected),
-                  100.0 * (many_hosts ? kPartOfLink : kPartOfCopy), rate_text(rate),
+      fmt::format("at least {}, {:.0f}% of {} {}, is expected", disk_rate_text(expected),
+                  100.0 * (many_hosts ? kPartOfLink : kPartOfCopy), disk_rate_text(rate),
                   many_hosts ? "of the slowest host's fastest link" : "of a copy in memory");
   if (sums.bandwidth < expected) {
     return {{Severity::kWarning, "sums", measured + "; " + expectation,

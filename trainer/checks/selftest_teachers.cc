@@ -11,7 +11,7 @@
 namespace ventris {
 namespace {
 
-constexpr double kSpread = 2.0;  // of logits
+constexpr double kTeacherSpread = 2.0;  // of logits
 constexpr float kTemperature = 2.0F;
 constexpr int64_t kFirstRow = 5;
 constexpr int kListed = 8;
@@ -35,7 +35,7 @@ void try_targets(SelftestRun& run) {
     const Numbers<int32_t> tokens(context, {all_rows});
     Matrix expected(rows, vocab);
     for (const bool first : {true, false}) {
-      const Matrix logits = trial.draw(rows, padded, run.dtype, kSpread);
+      const Matrix logits = trial.draw(rows, padded, run.dtype, kTeacherSpread);
       const Operand device_logits(context, logits, run.dtype);
       tempered_softmax(context, {.logits = device_logits,
                                  .temperature = kTemperature,
@@ -54,7 +54,7 @@ void try_targets(SelftestRun& run) {
   });
   run.kernel("soft_targets", shape_text(rows, padded), run.dtype, [&](Trial& trial) {
     Context& context = trial.context();
-    const Matrix logits = trial.draw(rows, padded, run.dtype, kSpread);
+    const Matrix logits = trial.draw(rows, padded, run.dtype, kTeacherSpread);
     const Operand device_logits(context, logits, run.dtype),
         probabilities(context, rows, kListed, DType::kF32);
     const Numbers<int32_t> indices(context, std::vector<int32_t>(static_cast<size_t>(rows * kListed), -7));
@@ -97,7 +97,7 @@ void try_learning(SelftestRun& run, bool of_all) {
     Context& context = trial.context();
     const float scale = 0.5F, soft_weight = 0.25F;
     const auto heat = static_cast<double>(kTemperature), share = static_cast<double>(soft_weight);
-    const Matrix logits = trial.draw(rows, padded, run.dtype, kSpread);
+    const Matrix logits = trial.draw(rows, padded, run.dtype, kTeacherSpread);
     const int64_t count = of_all ? vocab : kListed;
     Matrix targets = trial.draw(rows, count, DType::kF32);
     std::vector<int32_t> listed;

@@ -28,18 +28,18 @@
 namespace ventris {
 namespace {
 
-constexpr int64_t kMiB = int64_t{1} << 20;
+constexpr int64_t kPlanMiB = int64_t{1} << 20;
 // Additional memory of the CUDA runtime, cuBLASLt's workspace, kernels, captured graphs and NCCL: an
 // estimate.
-constexpr int64_t kCudaReserve = 1536 * kMiB;
+constexpr int64_t kCudaReserve = 1536 * kPlanMiB;
 // The program, its libraries and MPI's buffers, resident: an estimate.
-constexpr int64_t kProgram = 64 * kMiB;
+constexpr int64_t kProgram = 64 * kPlanMiB;
 // Bytes of a checkpoint in addition to data: the user block, HDF5's headers and attributes, and the header of
 // a dataset.
 constexpr int64_t kFileHeader = 8192;
 constexpr int64_t kDatasetHeader = 512;
 constexpr int kBestAndUnfinished = 2;
-constexpr int kMinKept = 2;  // CheckpointSaver always keeps at least this many
+constexpr int kMinKeptCheckpoints = 2;  // CheckpointSaver always keeps at least this many
 
 /// The parts of a plan that depend on the number of shards.
 class Planner {
@@ -383,8 +383,8 @@ std::string excess(const TrainingPlan& plan, const Planner& planner) {
     found.push_back(fmt::format("{} checkpoints of {} need {} of disk, and {} are free: {}", plan.checkpoints,
                                 bytes_text(plan.checkpoint_bytes), bytes_text(plan.disk_bytes()),
                                 bytes_text(machine.free_disk),
-                                max >= kMinKept ? fmt::format("--keep-checkpoints {} fits", max)
-                                                : "free space, or use another --model-dir"));
+                                max >= kMinKeptCheckpoints ? fmt::format("--keep-checkpoints {} fits", max)
+                                                           : "free space, or use another --model-dir"));
   }
   return fmt::format("{}", fmt::join(found, "; "));
 }
@@ -452,7 +452,7 @@ TrainingPlan plan_training(const TrainOptions& given, const PlannedMachine& mach
   plan.checkpoint_bytes = planner.checkpoint_bytes();
   const int64_t saves = options.save_every > 0 ? plan.steps / options.save_every + 1 : 1;
   plan.checkpoints =
-      static_cast<int>(std::min<int64_t>(saves, std::max(options.keep_checkpoints, kMinKept))) +
+      static_cast<int>(std::min<int64_t>(saves, std::max(options.keep_checkpoints, kMinKeptCheckpoints))) +
       kBestAndUnfinished;
   plan.excess = excess(plan, planner);
   return plan;

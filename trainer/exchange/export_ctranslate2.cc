@@ -108,9 +108,9 @@ class ModelFile {
   std::vector<std::pair<std::string, std::string>> aliases_;
 };
 
-class Writer {
+class LayerWriter {
  public:
-  Writer(ModelFile& file, const ModelArrays& arrays, FilePrecision precision)
+  LayerWriter(ModelFile& file, const ModelArrays& arrays, FilePrecision precision)
       : file_(file), arrays_(arrays), precision_(precision) {}
 
   /// The layers `names` concatenated to one, with weights [out, in].
@@ -196,7 +196,7 @@ void write_positions(ModelFile& file, const ModelArrays& arrays, const Transform
 void write_model_file(const std::string& path, const ModelArrays& arrays, const TransformerConfig& config,
                       FilePrecision precision) {
   ModelFile file(path);
-  Writer writer(file, arrays, precision);
+  LayerWriter writer(file, arrays, precision);
   write_tables(file, arrays, config.tie, precision);
   if (config.output_bias) file.add("decoder/projection/bias", arrays.get(kOutputBias));
   write_positions(file, arrays, config);

@@ -16,7 +16,7 @@
 namespace ventris {
 namespace {
 
-using nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 /// A tensor of the layout, and the parameter that it holds.
 struct Entry {
@@ -110,8 +110,8 @@ std::string write_tensors(const std::string& path, Context& context, const Loade
   return path;
 }
 
-ordered_json model_config(const TransformerConfig& config, const data::Tokenizer& tokenizer,
-                          FilePrecision precision) {
+OrderedJson model_config(const TransformerConfig& config, const data::Tokenizer& tokenizer,
+                         FilePrecision precision) {
   return {{"architectures", {"MarianMTModel"}},
           {"model_type", "marian"},
           {"vocab_size", config.source_vocab()},
@@ -144,7 +144,7 @@ ordered_json model_config(const TransformerConfig& config, const data::Tokenizer
           {"torch_dtype", precision == FilePrecision::kBF16 ? "bfloat16" : "float32"}};
 }
 
-ordered_json generation_config(const TransformerConfig& config, const data::Tokenizer& tokenizer) {
+OrderedJson generation_config(const TransformerConfig& config, const data::Tokenizer& tokenizer) {
   return {{"bos_token_id", tokenizer.begin_id()},
           {"decoder_start_token_id", tokenizer.begin_id()},
           {"pad_token_id", tokenizer.begin_id()},
@@ -157,12 +157,12 @@ ordered_json generation_config(const TransformerConfig& config, const data::Toke
 }
 
 /// JSON of all tokens with their ids, one a line.
-std::string ids_of(const data::Tokenizer& tokenizer) {
+std::string vocabulary_ids(const data::Tokenizer& tokenizer) {
   std::string vocabulary = "{";
   int id = 0;
   for (const std::string& piece : pieces_of(tokenizer)) {
     vocabulary +=
-        fmt::format("{}\n  {}: {}", id == 0 ? "" : ",", data::utf8_json_text(ordered_json(piece)), id);
+        fmt::format("{}\n  {}: {}", id == 0 ? "" : ",", data::utf8_json_text(OrderedJson(piece)), id);
     ++id;
   }
   return vocabulary + "\n}\n";
@@ -177,7 +177,7 @@ std::vector<std::string> export_huggingface(Context& context, const LoadedModel&
   const bool shared = model.tokenizers->shared();
   std::vector<std::string> files;
   files.push_back(write_tensors(folder + "/model.safetensors", context, model, precision));
-  const auto write = [&](const char* name, const ordered_json& content) {
+  const auto write = [&](const char* name, const OrderedJson& content) {
     files.push_back(write_in_folder(folder, name, data::utf8_json_text(content, 2) + "\n"));
   };
   write("config.json", model_config(config, tokenizer, precision));
@@ -190,8 +190,8 @@ std::vector<std::string> export_huggingface(Context& context, const LoadedModel&
                                   {"model_max_length", config.max_positions},
                                   {"separate_vocabs", !shared}});
   const data::Tokenizer& of_sources = model.tokenizers->source();
-  files.push_back(write_in_folder(folder, "vocab.json", ids_of(of_sources)));
-  if (!shared) files.push_back(write_in_folder(folder, "target_vocab.json", ids_of(tokenizer)));
+  files.push_back(write_in_folder(folder, "vocab.json", vocabulary_ids(of_sources)));
+  if (!shared) files.push_back(write_in_folder(folder, "target_vocab.json", vocabulary_ids(tokenizer)));
   files.push_back(write_in_folder(folder, "source.spm", of_sources.model()));
   files.push_back(write_in_folder(folder, "target.spm", tokenizer.model()));
   return files;

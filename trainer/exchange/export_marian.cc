@@ -112,7 +112,7 @@ std::string write_arrays(const std::string& path, Context& context, const Loaded
 }
 
 /// YAML of all tokens with their ids, one a line.
-std::string ids_of(const data::Tokenizer& tokenizer) {
+std::string vocabulary_lines(const data::Tokenizer& tokenizer) {
   std::string vocabulary;
   int id = 0;
   for (const std::string& piece : pieces_of(tokenizer)) {
@@ -128,10 +128,10 @@ std::vector<std::string> export_marian(Context& context, const LoadedModel& mode
   std::vector<std::string> files = {write_arrays(folder + "/model.npz", context, model)};
   const data::TokenizerPair& tokenizers = *model.tokenizers;
   if (tokenizers.shared()) {
-    files.push_back(write_in_folder(folder, kMarianVocabulary, ids_of(tokenizers.target())));
+    files.push_back(write_in_folder(folder, kMarianVocabulary, vocabulary_lines(tokenizers.target())));
   } else {
-    files.push_back(write_in_folder(folder, kMarianSourceVocabulary, ids_of(tokenizers.source())));
-    files.push_back(write_in_folder(folder, kMarianTargetVocabulary, ids_of(tokenizers.target())));
+    files.push_back(write_in_folder(folder, kMarianSourceVocabulary, vocabulary_lines(tokenizers.source())));
+    files.push_back(write_in_folder(folder, kMarianTargetVocabulary, vocabulary_lines(tokenizers.target())));
   }
   files.push_back(write_in_folder(folder, "decoder.yml",
                                   "relative-paths: true\n"

@@ -25,7 +25,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::string text_of(const std::vector<uint8_t>& bytes) {
+std::string text_of_bytes(const std::vector<uint8_t>& bytes) {
   return {bytes.begin(), bytes.end()};
 }
 
@@ -53,8 +53,8 @@ std::vector<uint8_t> f32_matrix(const data::NpzFile& file, const std::string& na
 }
 
 /// The bytes of a parameter in Marian's order of rows.
-std::vector<uint8_t> read_parameter(const data::NpzFile& file, const LogicalParameter& parameter,
-                                    bool pre_norm) {
+std::vector<uint8_t> read_npz_parameter(const data::NpzFile& file, const LogicalParameter& parameter,
+                                        bool pre_norm) {
   const std::string name = marian_name(parameter.name, pre_norm);
   if (parameter.name != kOutputWeight || file.contains(name) ||
       !file.contains(kMarianTransposedOutputWeight)) {
@@ -93,7 +93,7 @@ Side read_side(const ImportOptions& options, const MarianFiles& given, const cha
   const std::string path =
       first_of(given.tokenizer, options.both.tokenizer, beside(options.input, tokenizer));
   const std::string written = beside(options.input, vocabulary);
-  return {.tokenizer = text_of(data::read_file(path, data::kMaxTokenizerBytes)),
+  return {.tokenizer = text_of_bytes(data::read_file(path, data::kMaxTokenizerBytes)),
           .vocabulary = first_of(given.vocabulary, options.both.vocabulary,
                                  data::is_there(written) ? written : std::string())};
 }
@@ -146,7 +146,7 @@ std::unique_ptr<LoadedModel> import_marian(Context& context, const ImportOptions
   model->path = options.input;
   const std::vector<uint8_t> bytes = data::read_file(options.input, data::kAnyBytes);
   const data::NpzFile file(bytes, options.input);
-  TransformerConfig config = marian_config(text_of(file.read(kMarianConfig).data), options.input);
+  TransformerConfig config = marian_config(text_of_bytes(file.read(kMarianConfig).data), options.input);
   const Sides sides = read_sides(options, config.tie == Tie::kAll);
   const bool shared = sides.source == sides.target && config.source_vocab() == config.vocab_size;
   if (shared) config.source_vocab_size = 0;
@@ -167,7 +167,7 @@ std::unique_ptr<LoadedModel> import_marian(Context& context, const ImportOptions
                          [&](int32_t id) { return bias[static_cast<size_t>(id)]; });
           return;
         }
-        const std::vector<uint8_t> read = read_parameter(file, parameter, config.pre_norm);
+        const std::vector<uint8_t> read = read_npz_parameter(file, parameter, config.pre_norm);
         if (!is_table(parameter.name)) {
           std::memcpy(values.data(), read.data(), read.size());
           return;

@@ -18,7 +18,7 @@ namespace ventris {
 namespace {
 
 /// A value of a file, for a message.
-constexpr size_t kMaxQuoted = 100;
+constexpr size_t kMaxQuotedValue = 100;
 
 std::string_view trimmed(std::string_view text) {
   while (!text.empty() && (text.back() == ' ' || text.back() == '\r' || text.back() == '\0')) {
@@ -280,7 +280,8 @@ std::vector<int32_t> marian_token_ids(std::string_view yaml, const std::string& 
     if (id < 0 || id >= tokens) refuse(fmt::format("an id beyond the {} tokens of the model", tokens));
     const int32_t ours = find(token);
     if (ours < 0)
-      refuse(fmt::format("the token '{}' is not in the SentencePiece model", token.substr(0, kMaxQuoted)));
+      refuse(
+          fmt::format("the token '{}' is not in the SentencePiece model", token.substr(0, kMaxQuotedValue)));
     int32_t& place = ids[static_cast<size_t>(ours)];
     if (place >= 0 || given[static_cast<size_t>(id)]) refuse("a token or id again");
     place = static_cast<int32_t>(id);

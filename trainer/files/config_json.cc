@@ -63,25 +63,25 @@ void visit_fields(Config& config, Visit&& visit) {
 }
 
 template <typename T>
-json to_value(const T& field) {
+json config_value(const T& field) {
   return to_json_value<json>(field);
 }
-json to_value(const Tie& tie) {
+json config_value(const Tie& tie) {
   return name_of(tie);
 }
 
 template <typename T>
-bool read_value(const json& from, T& field) {
+bool read_config_value(const json& from, T& field) {
   return read_json_value(from, field);
 }
-bool read_value(const json& from, Tie& tie) {
+bool read_config_value(const json& from, Tie& tie) {
   const std::optional<Tie> read = from.is_string() ? tie_named(from.get<std::string>()) : std::nullopt;
   tie = read.value_or(tie);
   return read.has_value();
 }
 
 template <typename T>
-std::string expected_value() {
+std::string expected_config_value() {
   if constexpr (std::is_same_v<T, Tie>) {
     return "all or decoder or none";
   } else {
@@ -91,7 +91,7 @@ std::string expected_value() {
 
 json all_keys(const TransformerConfig& config) {
   json object = json::object();
-  visit_fields(config, [&](const char* key, const auto& field) { object[key] = to_value(field); });
+  visit_fields(config, [&](const char* key, const auto& field) { object[key] = config_value(field); });
   return object;
 }
 
@@ -156,9 +156,9 @@ TransformerConfig transformer_config_from_json(const std::string& text, const st
     if (found == object.end()) {
       fail(ExitCode::kBadData, "{}: the model's configuration lacks the key {}", origin, key);
     }
-    if (!read_value(*found, field)) {
+    if (!read_config_value(*found, field)) {
       fail(ExitCode::kBadData, "{}: {} of the model's configuration is {}; expected is {}", origin, key,
-           found->dump(), expected_value<Field>());
+           found->dump(), expected_config_value<Field>());
     }
     ++known;
   });

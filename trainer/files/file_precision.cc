@@ -16,7 +16,7 @@ bool is_multiplied(const LogicalParameter& parameter) {
   return is_table(parameter.name) || parameter.name.ends_with("/weight");
 }
 
-size_t size_of(FilePrecision precision) {
+size_t element_size(FilePrecision precision) {
   return precision == FilePrecision::kInt8 ? 1 : precision == FilePrecision::kBF16 ? 2 : sizeof(float);
 }
 
@@ -78,7 +78,7 @@ int64_t bytes_in_file(const LogicalParameter& parameter, FilePrecision file) {
   if (precision == FilePrecision::kInt8) {
     scales = outputs_of(parameter) == Outputs::kRows ? parameter.rows : parameter.cols;
   }
-  return parameter.rows * parameter.cols * static_cast<int64_t>(size_of(precision)) +
+  return parameter.rows * parameter.cols * static_cast<int64_t>(element_size(precision)) +
          scales * static_cast<int64_t>(sizeof(float));
 }
 
@@ -165,7 +165,7 @@ void widen(const LogicalParameter& parameter, FilePrecision precision, const uin
 
 uint8_t* end_of(std::vector<float>& values, FilePrecision precision) {
   const size_t bytes = values.size() * sizeof(float);
-  return reinterpret_cast<uint8_t*>(values.data()) + bytes - values.size() * size_of(precision);
+  return reinterpret_cast<uint8_t*>(values.data()) + bytes - values.size() * element_size(precision);
 }
 
 }  // namespace ventris

@@ -16,7 +16,7 @@ namespace {
 
 constexpr int64_t kBlockBytes = int64_t{64} << 10;
 
-int64_t size_of(int fd, const std::string& path) {
+int64_t file_size(int fd, const std::string& path) {
   struct stat status {};
   if (::fstat(fd, &status) != 0)
     fail(ExitCode::kIo, "{}: cannot read the file: {}", path, std::strerror(errno));
@@ -26,7 +26,7 @@ int64_t size_of(int fd, const std::string& path) {
 }  // namespace
 
 LinesFromEnd::LinesFromEnd(int fd, std::string path)
-    : fd_(fd), path_(std::move(path)), begin_(size_of(fd, path_)) {}
+    : fd_(fd), path_(std::move(path)), begin_(file_size(fd, path_)) {}
 
 void LinesFromEnd::read_block() {
   const int64_t bytes = std::min(begin_, kBlockBytes);

@@ -13,7 +13,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr int64_t kMaxCounted = int64_t{1} << 53;
+constexpr int64_t kMaxMixCount = int64_t{1} << 53;
 
 /// Reads the members of the object; `origin` is named in errors.
 class Members {
@@ -34,7 +34,7 @@ class Members {
   }
   int64_t count(const json& from, const char* key) const {
     int64_t number = 0;
-    if (!read_number(from, number) || number < 0 || number > kMaxCounted) refuse(key);
+    if (!read_number(from, number) || number < 0 || number > kMaxMixCount) refuse(key);
     return number;
   }
   int64_t count(const char* key) const { return count(at(key), key); }

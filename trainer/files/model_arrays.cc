@@ -16,7 +16,7 @@ namespace {
 
 /// Copies between a strided view of masters (f32, or f64 in gradient checks) and contiguous f32.
 template <typename View, typename Copy>
-void for_each_row(const View& view, float* contiguous, Copy&& copy) {
+void for_each_view_row(const View& view, float* contiguous, Copy&& copy) {
   for (int64_t r = 0; r < view.rows; ++r) {
     float* row = contiguous + r * view.cols;
     if (view.dtype == DType::kF64) {
@@ -119,7 +119,7 @@ Array ModelArrays::get(const std::string& name) const {
   const ConstTensor view = store_.logical_block(values_.view(), *parameter);
   Array array{.rows = view.rows, .cols = view.cols, .vector = parameter->vector, .values = {}};
   array.values.resize(static_cast<size_t>(view.size()));
-  for_each_row(view, array.values.data(), [](const auto* from, float* to, int64_t n) {
+  for_each_view_row(view, array.values.data(), [](const auto* from, float* to, int64_t n) {
     std::transform(from, from + n, to, [](auto x) { return static_cast<float>(x); });
   });
   if (order_ == ChannelOrder::kPairs) return array;
@@ -153,8 +153,8 @@ void fill_parameters(Context& context, const ParameterStore& store, Tensor flat,
       array = permuted(array, residual_sides(parameter.name), from_pairs);
     }
     const Tensor view = store.logical_block(host, parameter);
-    for_each_row(view, array.values.data(),
-                 [](auto* to, const float* from, int64_t n) { std::copy_n(from, n, to); });
+    for_each_view_row(view, array.values.data(),
+                      [](auto* to, const float* from, int64_t n) { std::copy_n(from, n, to); });
   }
   if (check) check(host);
   if (!in_place) copy_to_device(context, flat.data, bytes.data(), bytes.size());

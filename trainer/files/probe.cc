@@ -94,7 +94,7 @@ double log_probability(const float* logits, int64_t vocab, int32_t token) {
 
 /// Calls each(probe, row of the probe, logits) for all rows.
 template <typename Probes, typename Each>
-void for_each_row(Probes& probes, ConstTensor logits, Each&& each) {
+void for_each_logits_row(Probes& probes, ConstTensor logits, Each&& each) {
   int64_t row = 0;
   for (auto& probe : probes) {
     for (size_t i = 0; i <= probe.target.size(); ++i) each(probe, i, logits.row<float>(row++));
@@ -115,7 +115,7 @@ void translate_greedily(Context& context, LoadedModel& model, std::vector<Probe>
   while (!std::all_of(done.begin(), done.end(), [](bool d) { return d; })) {
     const ConstTensor logits = forward.logits(probes);
     std::vector<int32_t> next;
-    for_each_row(probes, logits, [&](const Probe& probe, size_t i, const float* row) {
+    for_each_logits_row(probes, logits, [&](const Probe& probe, size_t i, const float* row) {
       if (i == probe.target.size()) {
         next.push_back(static_cast<int32_t>(std::max_element(row, row + vocab) - row));
       }
@@ -149,7 +149,7 @@ std::vector<Probe> make_probes(Context& context, LoadedModel& model) {
   translate_greedily(context, model, probes);
   Forward forward(context, model, probes);
   const int64_t vocab = model.config.vocab_size;
-  for_each_row(probes, forward.logits(probes), [&](Probe& probe, size_t i, const float* row) {
+  for_each_logits_row(probes, forward.logits(probes), [&](Probe& probe, size_t i, const float* row) {
     const int32_t label = i < probe.target.size() ? probe.target[i] : model.tokenizers->target().end_id();
     probe.log_probabilities.push_back(static_cast<float>(log_probability(row, vocab, label)));
     std::vector<int32_t> order(static_cast<size_t>(vocab));
@@ -237,7 +237,7 @@ double check_probes(Context& context, LoadedModel& model, const std::vector<Prob
            model.path, &probe - probes.data(), i, what, computed, expected);
     }
   };
-  for_each_row(probes, forward.logits(probes), [&](const Probe& probe, size_t i, const float* row) {
+  for_each_logits_row(probes, forward.logits(probes), [&](const Probe& probe, size_t i, const float* row) {
     const int32_t label = i < probe.target.size() ? probe.target[i] : model.tokenizers->target().end_id();
     compare(probe, i, "its log-probability", probe.log_probabilities[i], log_probability(row, vocab, label));
     const size_t first = i * Probe::kTopTokens;

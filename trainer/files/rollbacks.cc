@@ -21,7 +21,7 @@ using nlohmann::json;
 
 // Calls visit(key, field) for each field, so that writing and reading cannot differ.
 template <typename Record, typename Visit>
-void visit_fields(Record& rollback, Visit&& visit) {
+void visit_rollback(Record& rollback, Visit&& visit) {
   visit("from_step", rollback.from_step);
   visit("begin", rollback.begin);
   visit("to_step", rollback.to_step);
@@ -36,7 +36,7 @@ std::string to_json(const std::vector<Rollback>& rollbacks) {
   json list = json::array();
   for (const Rollback& rollback : rollbacks) {
     json& object = list.emplace_back();
-    visit_fields(rollback, [&](const char* key, const auto& field) { object[key] = field; });
+    visit_rollback(rollback, [&](const char* key, const auto& field) { object[key] = field; });
   }
   return json_text(json{{data::kFormatKey, data::kRollbacksFormat}, {"rollbacks", list}}, 2);
 }
@@ -56,7 +56,7 @@ std::vector<Rollback> rollbacks_from_json(const std::string& text, const std::st
   for (const json& one : object["rollbacks"]) {
     Rollback& rollback = rollbacks.emplace_back();
     bool whole = one.is_object();
-    visit_fields(rollback, [&](const char* key, auto& field) {
+    visit_rollback(rollback, [&](const char* key, auto& field) {
       whole = whole && one.contains(key) && read_json_value(one[key], field);
     });
     whole = whole && rollback.to_step >= 0 && rollback.to_step < rollback.begin &&

@@ -18,7 +18,7 @@
 namespace ventris {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 constexpr const char* kFile = "/status.json";
 constexpr int kSignals = 128;  // plus the number of a signal, as in shells and launchers
@@ -78,7 +78,7 @@ void RunStatus::end(int exit_code, const std::string& message) {
 
 void RunStatus::write() const {
   if (!folder_->holds()) return;
-  Json json = {{data::kFormatKey, data::kStatusFormat}, {"state", record_.state}};
+  OrderedJson json = {{data::kFormatKey, data::kStatusFormat}, {"state", record_.state}};
   if (record_.ended.empty()) {
     json["exit_code"] = nullptr;
     json["retryable"] = nullptr;
@@ -94,7 +94,7 @@ void RunStatus::write() const {
                {"rank", record_.rank},
                {"ranks", record_.ranks},
                {"started", record_.started},
-               {"ended", record_.ended.empty() ? Json(nullptr) : Json(record_.ended)}});
+               {"ended", record_.ended.empty() ? OrderedJson(nullptr) : OrderedJson(record_.ended)}});
   try {
     constexpr int kIndent = 2;
     write_file_atomically(model_dir_ + kFile, json_text(json, kIndent) + "\n");
@@ -109,7 +109,7 @@ std::optional<StatusRecord> read_status(const std::string& model_dir) {
   std::string text(static_cast<size_t>(kMaxBytes), '\0');
   file.read(text.data(), kMaxBytes);
   text.resize(static_cast<size_t>(file.gcount()));
-  const Json json = data::try_ordered_json(text);
+  const OrderedJson json = data::try_ordered_json(text);
   refuse_newer_format(json, model_dir + kFile);
   try {
     bool good = true;
@@ -135,7 +135,7 @@ std::optional<StatusRecord> read_status(const std::string& model_dir) {
                            .ended = words("ended")};
     if (!good) return std::nullopt;
     return record;
-  } catch (const Json::exception&) {
+  } catch (const OrderedJson::exception&) {
     return std::nullopt;
   }
 }

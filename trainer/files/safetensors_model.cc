@@ -19,7 +19,7 @@
 namespace ventris {
 namespace {
 
-constexpr const char* kFormat = "ventris safetensors 1";
+constexpr const char* kSafetensorsFormat = "ventris safetensors 1";
 constexpr const char* kRoundedFormat = "ventris safetensors 2";  // of less than f32
 constexpr const char* kTokenizer = "tokenizer";
 constexpr const char* kSourceTokenizer = "source_tokenizer";
@@ -45,7 +45,8 @@ const data::SafeTensor& require(const data::SafetensorsFile& file, const std::st
   return *tensor;
 }
 
-std::vector<float> read_scales(const data::SafetensorsFile& file, const LogicalParameter& parameter) {
+std::vector<float> read_safetensors_scales(const data::SafetensorsFile& file,
+                                           const LogicalParameter& parameter) {
   const data::SafeTensor& tensor = require(file, std::string(kScales) + parameter.name, "F32");
   if (tensor.shape != shape_of_scales(parameter)) {
     fail(ExitCode::kBadData, "{}: {} has another shape than the scales of this model", file.origin(),
@@ -58,8 +59,8 @@ std::vector<float> read_scales(const data::SafetensorsFile& file, const LogicalP
 }
 
 /// `values` have the size of the parameter.
-void read_parameter(const data::SafetensorsFile& file, const LogicalParameter& parameter,
-                    FilePrecision of_file, std::vector<float>& values) {
+void read_safetensors_parameter(const data::SafetensorsFile& file, const LogicalParameter& parameter,
+                                FilePrecision of_file, std::vector<float>& values) {
   const FilePrecision precision = precision_of(parameter, of_file);
   const data::SafeTensor& tensor = require(file, parameter.name, type_of(precision));
   require_shape(file.origin(), parameter, tensor.shape);
@@ -69,7 +70,7 @@ void read_parameter(const data::SafetensorsFile& file, const LogicalParameter& p
     return;
   }
   widen(parameter, precision, from.data(),
-        precision == FilePrecision::kInt8 ? read_scales(file, parameter) : std::vector<float>(),
+        precision == FilePrecision::kInt8 ? read_safetensors_scales(file, parameter) : std::vector<float>(),
         file.origin(), values);
 }
 
@@ -102,7 +103,7 @@ void load_safetensors(Context& context, LoadedModel& model, DType dtype) {
     return value != nullptr ? *value : std::string();
   };
   const bool rounded = metadata("format") == kRoundedFormat;
-  if (metadata("format") != kFormat && !rounded) {
+  if (metadata("format") != kSafetensorsFormat && !rounded) {
     fail(ExitCode::kBadData, "{}: expected the safetensors file of 'ventris export', but its format is '{}'",
          model.path, metadata("format"));
   }
@@ -133,7 +134,7 @@ void load_safetensors(Context& context, LoadedModel& model, DType dtype) {
   fill_parameters(
       context, model.store, model.store.values(), model.path, ChannelOrder::kPairs,
       [&](const LogicalParameter& parameter, std::vector<float>& values) {
-        read_parameter(file, parameter, precision, values);
+        read_safetensors_parameter(file, parameter, precision, values);
       },
       OnFailure::kLoseValues,
       [&](ConstTensor values) {
@@ -165,7 +166,7 @@ void save_safetensors(Context& context, const std::string& path, const LoadedMod
   tensors.push_back({.name = kTokenizer, .type = "U8", .shape = {std::ssize(tokenizers.target)}});
   if (!tokenizers.source.empty())
     tensors.push_back({.name = kSourceTokenizer, .type = "U8", .shape = {std::ssize(tokenizers.source)}});
-  data::SafeMetadata metadata = {{"format", kFormat},
+  data::SafeMetadata metadata = {{"format", kSafetensorsFormat},
                                  {"config", to_json(model.config)},
                                  {"provenance", provenance},
                                  {kDigestAttribute, parameter_digest(arrays.store(), arrays.values())},

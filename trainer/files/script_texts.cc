@@ -19,10 +19,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr size_t kDigits = 8;  // at least, as in the names of checkpoints
+constexpr size_t kScriptStepDigits = 8;  // at least, as in the names of checkpoints
 constexpr const char* kLastWritten = "translations.txt";
 
-fs::path folder_of(const std::string& model_dir) {
+fs::path texts_folder(const std::string& model_dir) {
   return fs::path(model_dir) / "valid-script";
 }
 
@@ -32,7 +32,8 @@ std::optional<ScriptTask> task_of(const std::string& name) {
   const char* const begin = name.data();
   const auto [end, error] = std::from_chars(begin, begin + name.size(), task.step);
   const auto digits = static_cast<size_t>(end - begin);
-  if (error != std::errc() || task.step < 0 || digits < kDigits || digits + 1 >= name.size() || *end != '-')
+  if (error != std::errc() || task.step < 0 || digits < kScriptStepDigits || digits + 1 >= name.size() ||
+      *end != '-')
     return std::nullopt;
   task.set = name.substr(digits + 1);
   const auto is_of_set = [](char c) {
@@ -41,7 +42,7 @@ std::optional<ScriptTask> task_of(const std::string& name) {
   return std::ranges::all_of(task.set, is_of_set) ? std::optional(task) : std::nullopt;
 }
 
-std::string text_of(const std::vector<std::string>& lines) {
+std::string joined_lines(const std::vector<std::string>& lines) {
   std::string text;
   for (std::string line : lines) {
     std::ranges::replace(line, '\n', ' ');
@@ -53,7 +54,8 @@ std::string text_of(const std::vector<std::string>& lines) {
 }  // namespace
 
 std::string path_of_script_texts(const std::string& model_dir, const ScriptTask& task) {
-  return (folder_of(model_dir) / fmt::format("{:0{}}-{}", task.step, kDigits, task.set)).string();
+  return (texts_folder(model_dir) / fmt::format("{:0{}}-{}", task.step, kScriptStepDigits, task.set))
+      .string();
 }
 
 void write_script_texts(const std::string& model_dir, const ScriptTask& task, const ScriptTexts& texts) {
@@ -61,19 +63,19 @@ void write_script_texts(const std::string& model_dir, const ScriptTask& task, co
   for (const auto& [name, lines] :
        {std::pair("sources.txt", &texts.sources), std::pair("references.txt", &texts.references),
         std::pair(kLastWritten, &texts.translations)})
-    write_file_atomically(folder.written_in() + "/" + name, text_of(*lines));
+    write_file_atomically(folder.written_in() + "/" + name, joined_lines(*lines));
   folder.commit(kLastWritten);
 }
 
 std::vector<ScriptTask> waiting_script_texts(const std::string& model_dir) {
   std::vector<ScriptTask> waiting;
   std::error_code error;
-  for (fs::directory_iterator entry(folder_of(model_dir), error), end; !error && entry != end;
+  for (fs::directory_iterator entry(texts_folder(model_dir), error), end; !error && entry != end;
        entry.increment(error)) {
     if (const auto task = task_of(entry->path().filename().string())) waiting.push_back(*task);
   }
   if (error && error != std::errc::no_such_file_or_directory)
-    fail(ExitCode::kIo, "{}: cannot read the folder: {}", folder_of(model_dir).string(), error.message());
+    fail(ExitCode::kIo, "{}: cannot read the folder: {}", texts_folder(model_dir).string(), error.message());
   std::ranges::sort(waiting);
   return waiting;
 }
@@ -83,7 +85,7 @@ void remove_script_texts(const std::string& model_dir, const ScriptTask& task) {
   const std::string folder = path_of_script_texts(model_dir, task);
   fs::remove_all(folder, error);
   if (error) fail(ExitCode::kIo, "{}: cannot be removed: {}", folder, error.message());
-  fs::remove(folder_of(model_dir), error);  // if it is empty now
+  fs::remove(texts_folder(model_dir), error);  // if it is empty now
 }
 
 void remove_later_script_texts(const std::string& model_dir, int64_t last_step) {

@@ -13,7 +13,7 @@
 namespace ventris {
 namespace {
 
-constexpr int64_t kMaxCounted = int64_t{1} << 53;
+constexpr int64_t kMaxStateCount = int64_t{1} << 53;
 
 struct Fault {
   std::string_view what;  // "" for none
@@ -37,7 +37,7 @@ std::string fault_in(const TrainingState& state) {
     if (!fault.empty()) return;
     if constexpr (std::is_same_v<T, double>) {
       if (!std::isfinite(value)) fault = fmt::format("NaN or Inf in {}", name);
-    } else if (value < 0 || value > kMaxCounted) {
+    } else if (value < 0 || value > kMaxStateCount) {
       fault = fmt::format("{} in {}, which counts from 0 to 2^53", value, name);
     }
   });

@@ -19,7 +19,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kEnding = ".txt";
-constexpr size_t kDigits = 8;  // at least, as in the names of checkpoints
+constexpr size_t kStepDigits = 8;  // at least, as in the names of checkpoints
 
 fs::path folder_of_outputs(const std::string& model_dir) {
   return fs::path(model_dir) / "valid";
@@ -29,7 +29,7 @@ fs::path folder_of_outputs(const std::string& model_dir) {
 int64_t step_of(const std::string& name) {
   int64_t step = -1;
   const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), step);
-  return name.size() >= kDigits && error == std::errc() && end == name.data() + name.size() ? step : -1;
+  return name.size() >= kStepDigits && error == std::errc() && end == name.data() + name.size() ? step : -1;
 }
 
 void write_lines(const std::string& path, const std::vector<std::string>& lines) {
@@ -46,7 +46,7 @@ void write_lines(const std::string& path, const std::vector<std::string>& lines)
 }  // namespace
 
 std::string path_of_valid_output(const std::string& model_dir, int64_t step, const std::string& set) {
-  return (folder_of_outputs(model_dir) / fmt::format("{:0{}}", step, kDigits) / (set + kEnding)).string();
+  return (folder_of_outputs(model_dir) / fmt::format("{:0{}}", step, kStepDigits) / (set + kEnding)).string();
 }
 
 std::string path_of_valid_text(const std::string& model_dir, const std::string& set, ValidSide side) {

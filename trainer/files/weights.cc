@@ -25,7 +25,8 @@ std::string dataset_of(const std::string& group, const LogicalParameter& paramet
   return group + "/" + parameter.name;
 }
 
-[[noreturn]] void refuse(const data::Hdf5Reader& reader, const std::string& name, const std::string& what) {
+[[noreturn]] void refuse_weights(const data::Hdf5Reader& reader, const std::string& name,
+                                 const std::string& what) {
   fail(ExitCode::kBadData, "{}: parameter {} {}", reader.path(), name, what);
 }
 
@@ -36,16 +37,17 @@ void check_names(const data::Hdf5Reader& reader, const std::string& group, const
   for (const std::string& path : reader.datasets(group)) {
     const std::string name = path.substr(group.size() + 1);
     const LogicalParameter* parameter = store.find(name);
-    if (parameter == nullptr) refuse(reader, name, "is unknown: this model has no such parameter");
+    if (parameter == nullptr) refuse_weights(reader, name, "is unknown: this model has no such parameter");
     if (int8_of && precision_of(*parameter, *int8_of) != FilePrecision::kInt8) {
-      refuse(reader, name, "has scales, but is not in int8");
+      refuse_weights(reader, name, "has scales, but is not in int8");
     }
   }
 }
 
-std::vector<float> read_scales(const data::Hdf5Reader& reader, const LogicalParameter& parameter) {
+std::vector<float> read_hdf5_scales(const data::Hdf5Reader& reader, const LogicalParameter& parameter) {
   const std::string dataset = dataset_of(kScalesGroup, parameter);
-  if (!reader.exists(dataset)) refuse(reader, parameter.name, "is in int8, but its scales are missing");
+  if (!reader.exists(dataset))
+    refuse_weights(reader, parameter.name, "is in int8, but its scales are missing");
   const std::vector<int64_t> shape = shape_of_scales(parameter);
   std::vector<float> scales(static_cast<size_t>(shape[0] * shape[1]));
   reader.read(dataset, data::ElementType::kF32, shape, scales.data());
@@ -53,10 +55,10 @@ std::vector<float> read_scales(const data::Hdf5Reader& reader, const LogicalPara
 }
 
 /// `values` have the size of the parameter.
-void read_parameter(const data::Hdf5Reader& reader, const std::string& group,
-                    const LogicalParameter& parameter, FilePrecision file, std::vector<float>& values) {
+void read_hdf5_parameter(const data::Hdf5Reader& reader, const std::string& group,
+                         const LogicalParameter& parameter, FilePrecision file, std::vector<float>& values) {
   const std::string dataset = dataset_of(group, parameter);
-  if (!reader.exists(dataset)) refuse(reader, parameter.name, "is missing");
+  if (!reader.exists(dataset)) refuse_weights(reader, parameter.name, "is missing");
   const std::vector<int64_t> shape = reader.dimensions(dataset);
   require_shape(reader.path(), parameter, shape);
   const FilePrecision precision = precision_of(parameter, file);
@@ -67,7 +69,7 @@ void read_parameter(const data::Hdf5Reader& reader, const std::string& group,
   const bool int8 = precision == FilePrecision::kInt8;
   uint8_t* elements = end_of(values, precision);
   reader.read(dataset, int8 ? data::ElementType::kI8 : data::ElementType::kBF16, shape, elements);
-  widen(parameter, precision, elements, int8 ? read_scales(reader, parameter) : std::vector<float>(),
+  widen(parameter, precision, elements, int8 ? read_hdf5_scales(reader, parameter) : std::vector<float>(),
         reader.path(), values);
 }
 
@@ -124,7 +126,7 @@ void read_parameters(Context& context, const data::Hdf5Reader& reader, const std
   fill_parameters(
       context, store, flat, reader.path(), ChannelOrder::kPairs,
       [&](const LogicalParameter& parameter, std::vector<float>& values) {
-        read_parameter(reader, group, parameter, precision, values);
+        read_hdf5_parameter(reader, group, parameter, precision, values);
       },
       on_failure,
       [&](ConstTensor values) {

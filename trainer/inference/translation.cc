@@ -12,7 +12,7 @@ namespace {
 
 using Hypotheses = std::vector<std::vector<Hypothesis>>;
 
-class Writer {
+class HypothesisWriter {
  public:
   template <typename T>
   void put(const T& value) {
@@ -21,9 +21,9 @@ class Writer {
   std::string bytes;
 };
 
-class Reader {
+class HypothesisReader {
  public:
-  explicit Reader(const std::string& bytes) : bytes_(bytes) {}
+  explicit HypothesisReader(const std::string& bytes) : bytes_(bytes) {}
   template <typename T>
   T get() {
     VENTRIS_CHECK(at_ + sizeof(T) <= bytes_.size(), "{} bytes of hypotheses end early", bytes_.size());
@@ -39,7 +39,7 @@ class Reader {
   size_t at_ = 0;
 };
 
-void put(Writer& writer, size_t index, const std::vector<Hypothesis>& hypotheses) {
+void put(HypothesisWriter& writer, size_t index, const std::vector<Hypothesis>& hypotheses) {
   writer.put(static_cast<uint64_t>(index));
   writer.put(static_cast<uint32_t>(hypotheses.size()));
   for (const Hypothesis& hypothesis : hypotheses) {
@@ -50,7 +50,7 @@ void put(Writer& writer, size_t index, const std::vector<Hypothesis>& hypotheses
   }
 }
 
-void take(Reader& reader, Hypotheses& all) {
+void take(HypothesisReader& reader, Hypotheses& all) {
   const auto index = static_cast<size_t>(reader.get<uint64_t>());
   VENTRIS_CHECK(index < all.size(), "hypotheses of sentence {} of {}", index, all.size());
   std::vector<Hypothesis>& hypotheses = all[index];
@@ -83,7 +83,7 @@ std::optional<Hypotheses> translate_on_all_ranks(Communicator& communicator, Bea
                              .sentences = search.options().batch_sentences,
                              .pieces = pieces_for(search.device(), communicator.size())});
   const std::vector<int> ranks = deal_by_cost(chunks, communicator.size());
-  Writer mine;
+  HypothesisWriter mine;
   uint8_t abandoned = 0;
   for (size_t c = 0; c < chunks.size(); ++c) {
     if (ranks[c] != communicator.rank()) continue;
@@ -102,7 +102,7 @@ std::optional<Hypotheses> translate_on_all_ranks(Communicator& communicator, Bea
     VENTRIS_CHECK(!bytes.empty(), "a rank sent nothing");
     if (bytes.back() != 0) return std::nullopt;
     bytes.pop_back();
-    for (Reader reader(bytes); !reader.at_end();) take(reader, all);
+    for (HypothesisReader reader(bytes); !reader.at_end();) take(reader, all);
   }
   return all;
 }

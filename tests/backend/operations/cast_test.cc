@@ -9,8 +9,8 @@ namespace {
 class Cast : public OperationTest {};
 class FillZero : public OperationTest {};
 
-const std::vector<Size> kSizes = {{1, 1}, {3, 7, 2}, {5, 64}, {37, 264, 8}, {71, 229}, {37, 1031}};
-VENTRIS_FOR_CASES(Cast, cases(test_dtypes(), kSizes));
+const std::vector<Size> kCastSizes = {{1, 1}, {3, 7, 2}, {5, 64}, {37, 264, 8}, {71, 229}, {37, 1031}};
+VENTRIS_FOR_CASES(Cast, cases(test_dtypes(), kCastSizes));
 VENTRIS_FOR_CASES(FillZero, cases(test_dtypes(), {{1, 1}, {37, 264, 8}, {71, 229}}));
 
 /// From the dtype of the case to every one.

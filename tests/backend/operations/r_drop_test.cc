@@ -11,8 +11,8 @@
 namespace ventris::testing {
 namespace {
 
-constexpr int64_t kFirstRow = 3;
-constexpr float kGradientScale = 0.25F;
+constexpr int64_t kFirstPairRow = 3;
+constexpr float kPairGradientScale = 0.25F;
 
 std::vector<LogitsCase> r_drop_cases() {
   return logits_cases({{{1, 1}, 1, 1},
@@ -41,12 +41,12 @@ class RDrop : public ::testing::TestWithParam<LogitsCase> {
     const MatrixOperand x(first, gap), y(second, gap), loss(1, rows, master), nll(1, rows, master);
     const ArrayOperand<int32_t> labels(labels_);
     const ArrayOperand<float> weights(setting.weights.empty() ? std::vector<float>{NAN} : setting.weights);
-    const ArrayOperand<int32_t> tokens({static_cast<int32_t>(kFirstRow + GetParam().tokens)});
-    const ArrayOperand<float> scale({kGradientScale});
+    const ArrayOperand<int32_t> tokens({static_cast<int32_t>(kFirstPairRow + GetParam().tokens)});
+    const ArrayOperand<float> scale({kPairGradientScale});
     r_drop(test_context(), {.pass = {.logits = x.view(),
                                      .labels = labels.data(),
                                      .weights = setting.weights.empty() ? nullptr : weights.data(),
-                                     .first_row = kFirstRow,
+                                     .first_row = kFirstPairRow,
                                      .tokens = tokens.data(),
                                      .vocab = GetParam().vocab,
                                      .smoothing = setting.smoothing,
@@ -130,8 +130,8 @@ TEST_P(RDrop, MatchesTheReferenceAndPaddingIsExactlyZero) {
       const std::vector<double> d_second = derivatives(second_, first_, t, setting);
       for (int64_t w = 0; w < vocab; ++w) {
         const auto place = static_cast<size_t>(t * cols + w);
-        x[place] = kGradientScale * weight * d_first[static_cast<size_t>(w)];
-        y[place] = kGradientScale * weight * d_second[static_cast<size_t>(w)];
+        x[place] = kPairGradientScale * weight * d_first[static_cast<size_t>(w)];
+        y[place] = kPairGradientScale * weight * d_second[static_cast<size_t>(w)];
       }
     }
     const Results got = run(first_, second_, setting);
@@ -163,7 +163,7 @@ TEST_P(RDrop, TheGradientIsThatOfTheLossByFiniteDifferences) {
       for (const bool of_first : {true, false}) {
         const double slope = (loss_at(of_first, kStep) - loss_at(of_first, -kStep)) / (2.0 * kStep);
         const double gradient = (of_first ? got.first : got.second).get(t, w);
-        EXPECT_NEAR(gradient, kGradientScale * slope, 1e-7) << t << " " << w << " " << of_first;
+        EXPECT_NEAR(gradient, kPairGradientScale * slope, 1e-7) << t << " " << w << " " << of_first;
       }
     }
   }
@@ -176,12 +176,12 @@ TEST_P(RDrop, EqualPassesHaveTheLossOfOneAndHalfItsGradientEach) {
   expect_same_bits("gradients", got.first, got.second);
   const MatrixOperand logits(first_, gap), loss(1, rows, master), nll(1, rows, master);
   const ArrayOperand<int32_t> labels(labels_);
-  const ArrayOperand<int32_t> tokens({static_cast<int32_t>(kFirstRow + GetParam().tokens)});
-  const ArrayOperand<float> scale({0.5F * kGradientScale});
+  const ArrayOperand<int32_t> tokens({static_cast<int32_t>(kFirstPairRow + GetParam().tokens)});
+  const ArrayOperand<float> scale({0.5F * kPairGradientScale});
   cross_entropy(test_context(), {.logits = logits.view(),
                                  .labels = labels.data(),
                                  .weights = nullptr,
-                                 .first_row = kFirstRow,
+                                 .first_row = kFirstPairRow,
                                  .tokens = tokens.data(),
                                  .vocab = GetParam().vocab,
                                  .smoothing = 0.1F,

@@ -11,8 +11,8 @@
 namespace ventris::testing {
 namespace {
 
-constexpr int64_t kFirstRow = 3;
-constexpr int64_t kPadding = 2;  // columns that do not count
+constexpr int64_t kFirstTargetRow = 3;
+constexpr int64_t kPaddingToken = 2;  // columns that do not count
 
 /// Scores of the size, of which all columns but the last two and all rows but the last one count.
 class SoftTargets : public OperationTest {};
@@ -29,11 +29,11 @@ Listed run(const Buffer& scores, int64_t gap, int64_t vocab, int k, bool are_log
   const DType master = are_logits ? master_dtype(scores.view().dtype) : scores.view().dtype;
   const MatrixOperand device_scores(scores, gap), probabilities(rows, k, master, 2);
   const ArrayOperand<int32_t> indices(std::vector<int32_t>(static_cast<size_t>(rows * k), -7));
-  const ArrayOperand<int32_t> tokens({static_cast<int32_t>(kFirstRow + rows - 1)});
+  const ArrayOperand<int32_t> tokens({static_cast<int32_t>(kFirstTargetRow + rows - 1)});
   soft_targets(test_context(), {.scores = device_scores.view(),
                                 .are_logits = are_logits,
                                 .temperature = temperature,
-                                .first_row = kFirstRow,
+                                .first_row = kFirstTargetRow,
                                 .tokens = tokens.data(),
                                 .vocab = vocab,
                                 .k = k,
@@ -77,7 +77,7 @@ void expect_most_probable(const Buffer& scores, int64_t gap, int64_t vocab, int 
 
 TEST_P(SoftTargets, AreTheMostProbableTokensAndShareTheirProbability) {
   const auto& [device, dtype, size, rate] = GetParam();
-  const int64_t vocab = size.cols - kPadding;
+  const int64_t vocab = size.cols - kPaddingToken;
   // bf16 has many equal values: their order counts.
   Buffer logits = Buffer::random(size.rows, size.cols, dtype, 11, 3.0);
   logits.set(0, logits.get(1));
@@ -90,7 +90,7 @@ TEST_P(SoftTargets, AreTheMostProbableTokensAndShareTheirProbability) {
 
 TEST_P(SoftTargets, OfProbabilities) {
   const auto& [device, dtype, size, rate] = GetParam();
-  const int64_t vocab = size.cols - kPadding;
+  const int64_t vocab = size.cols - kPaddingToken;
   Buffer scores = Buffer::random(size.rows, size.cols, master_dtype(dtype), 12);
   for (int64_t i = 0; i < scores.size(); ++i) scores.set(i, std::abs(scores.get(i)));
   scores.set(0, scores.get(1));
@@ -100,7 +100,7 @@ TEST_P(SoftTargets, OfProbabilities) {
 
 TEST_P(SoftTargets, NotANumberReachesTheTargets) {
   const auto& [device, dtype, size, rate] = GetParam();
-  const int64_t vocab = size.cols - kPadding;
+  const int64_t vocab = size.cols - kPaddingToken;
   for (const bool are_logits : {true, false}) {
     for (const int64_t where : {int64_t{0}, vocab - 1}) {
       Buffer scores = Buffer::random(size.rows, size.cols, are_logits ? dtype : master_dtype(dtype), 13);

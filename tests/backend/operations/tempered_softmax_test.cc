@@ -9,7 +9,7 @@
 namespace ventris::testing {
 namespace {
 
-constexpr int64_t kFirstRow = 5;
+constexpr int64_t kFirstLogitRow = 5;
 
 /// `cols` tokens; the logits have two columns more. The last row does not count.
 class TemperedSoftmax : public OperationTest {
@@ -17,12 +17,12 @@ class TemperedSoftmax : public OperationTest {
   void run(const Buffer& logits, float temperature, float factor, bool accumulate,
            Tensor probabilities) const {
     const MatrixOperand device_logits(logits, GetParam().size.gap);
-    const ArrayOperand<int32_t> tokens({static_cast<int32_t>(kFirstRow + GetParam().size.rows - 1)});
+    const ArrayOperand<int32_t> tokens({static_cast<int32_t>(kFirstLogitRow + GetParam().size.rows - 1)});
     tempered_softmax(test_context(), {.logits = device_logits.view(),
                                       .temperature = temperature,
                                       .factor = factor,
                                       .accumulate = accumulate,
-                                      .first_row = kFirstRow,
+                                      .first_row = kFirstLogitRow,
                                       .tokens = tokens.data(),
                                       .vocab = GetParam().size.cols,
                                       .probabilities = probabilities});

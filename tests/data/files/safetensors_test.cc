@@ -15,7 +15,7 @@ std::vector<uint8_t> file_of(const std::string& header, const std::string& data)
   return {bytes.begin(), bytes.end()};
 }
 
-std::string refusal(const std::vector<uint8_t>& bytes) {
+std::string safetensors_refusal(const std::vector<uint8_t>& bytes) {
   return message_of(ErrorKind::kBadData, [&] { const SafetensorsFile file(bytes, "x.safetensors"); });
 }
 
@@ -68,15 +68,15 @@ TEST_F(Safetensors, RefusesEveryChangedByteAndEveryLength) {
     if (i >= name && i < name + 6) continue;  // then it is a file without a digest
     std::vector<uint8_t> changed = whole;
     changed[i] ^= 1;
-    EXPECT_TRUE(contains(refusal(changed), "x.safetensors")) << "byte " << i;
+    EXPECT_TRUE(contains(safetensors_refusal(changed), "x.safetensors")) << "byte " << i;
   }
   for (size_t length = 0; length < whole.size(); ++length) {
     const std::vector<uint8_t> cut(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(length));
-    EXPECT_TRUE(contains(refusal(cut), "x.safetensors")) << "length " << length;
+    EXPECT_TRUE(contains(safetensors_refusal(cut), "x.safetensors")) << "length " << length;
   }
   std::vector<uint8_t> longer = whole;
   longer.push_back(0);
-  EXPECT_TRUE(contains(refusal(longer), "truncated or longer"));
+  EXPECT_TRUE(contains(safetensors_refusal(longer), "truncated or longer"));
 }
 
 TEST(SafetensorsHeader, OfOtherProgramsIsRead) {
@@ -128,13 +128,13 @@ TEST(SafetensorsHeader, OfAnyOtherFormIsRefused) {
           R"({"__metadata__":{"digest":"00"},"a":{"dtype":"U8","shape":[4],"data_offsets":[0,4]}})",
           R"({"a":{"dtype":"U8","shape":[4],"data_offsets":[0,4]}} x)",
       }) {
-    EXPECT_FALSE(refusal(file_of(header, "abcd")).empty()) << header;
+    EXPECT_FALSE(safetensors_refusal(file_of(header, "abcd")).empty()) << header;
   }
   std::vector<uint8_t> bytes = file_of(good, "abcd");
   bytes[7] = 0xFF;  // a header of 2^63 bytes
-  EXPECT_TRUE(contains(refusal(bytes), "its header would have"));
-  EXPECT_FALSE(refusal({}).empty());
-  EXPECT_FALSE(refusal(file_of(std::string(100000, '['), "")).empty());
+  EXPECT_TRUE(contains(safetensors_refusal(bytes), "its header would have"));
+  EXPECT_FALSE(safetensors_refusal({}).empty());
+  EXPECT_FALSE(safetensors_refusal(file_of(std::string(100000, '['), "")).empty());
 }
 
 }  // namespace

@@ -2,22 +2,16 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
 #include "data/scores/metric.h"
-#include "tests/support/source_dir.h"
+#include "tests/data/test_files.h"
 
 namespace ventris::data {
 
 using Lines = std::vector<std::string>;
-
-inline std::string shared_data(const std::string& name) {
-  const char* folder = std::getenv("VENTRIS_SHARED_DATA");
-  return (folder != nullptr ? std::string(folder) : testing::source_dir() + "/../shared/data") + "/" + name;
-}
 
 /// Lines of a plain or gzipped file, split at LF only.
 Lines read_lines(const std::string& path);

@@ -12,7 +12,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr uint64_t kSeed = 12345;
+constexpr uint64_t kTrialSeed = 12345;
 
 TEST(NumpyRandom, DrawsTheNumbersOfNumpy) {
   // numpy.random.default_rng(seed).bit_generator.random_raw(3)
@@ -31,7 +31,7 @@ TEST(NumpyRandom, DrawsTheNumbersOfNumpy) {
            {3u, {2u, 0u, 2u, 0u, 0u, 2u}},
            {3004u, {2100u, 682u, 2369u, 951u, 613u, 2395u}},
            {4000000000u, {2796860125u, 909344089u, 3154587952u, 1267033358u, 816707574u, 3189461829u}}}) {
-    NumpyRandom random(kSeed);
+    NumpyRandom random(kTrialSeed);
     for (const uint32_t number : expected) EXPECT_EQ(random.below(n), number) << n;
   }
 }
@@ -60,9 +60,9 @@ TEST(Significance, OfOneSetIsThePairedBootstrapAndOfSeveralThatOfTheirMean) {
   const std::vector<Statistics> systems = {metric.count(worse, {reference}),
                                            metric.count(better, {reference})};
   const std::vector<Statistics> reversed = {systems[1], systems[0]};
-  const double p_value = *paired_bootstrap(metric, systems, 200, kSeed)[1].p_value;
+  const double p_value = *paired_bootstrap(metric, systems, 200, kTrialSeed)[1].p_value;
   const auto p_value_of = [&](std::vector<WeightedSet> sets) {
-    return paired_bootstrap_p_value(metric, sets, 200, kSeed);
+    return paired_bootstrap_p_value(metric, sets, 200, kTrialSeed);
   };
   EXPECT_EQ(p_value_of({{.weight = 3.0, .systems = systems}}), p_value);
   EXPECT_EQ(p_value_of({{.weight = 1.0, .systems = systems}, {.weight = 1e-9, .systems = reversed}}),
@@ -70,12 +70,12 @@ TEST(Significance, OfOneSetIsThePairedBootstrapAndOfSeveralThatOfTheirMean) {
   // What one set gains the other loses.
   EXPECT_GT(p_value_of({{.weight = 1.0, .systems = systems}, {.weight = 1.0, .systems = reversed}}),
             2 * p_value);
-  const Estimate of_first = bootstrap_estimate(metric, systems[0], 200, kSeed);
-  const Estimate of_second = bootstrap_estimate(metric, systems[1], 200, kSeed + 1);
+  const Estimate of_first = bootstrap_estimate(metric, systems[0], 200, kTrialSeed);
+  const Estimate of_second = bootstrap_estimate(metric, systems[1], 200, kTrialSeed + 1);
   const std::vector<WeightedSet> both = {{.weight = 1.0, .systems = std::span(&systems[0], 1)},
                                          {.weight = 3.0, .systems = std::span(&systems[1], 1)}};
-  EXPECT_NEAR(bootstrap_estimate(metric, both, 200, kSeed).mean, (of_first.mean + 3 * of_second.mean) / 4,
-              1e-5);
+  EXPECT_NEAR(bootstrap_estimate(metric, both, 200, kTrialSeed).mean,
+              (of_first.mean + 3 * of_second.mean) / 4, 1e-5);
 }
 
 TEST(Significance, BootstrapAgreesWithMosesOnWmt17) {
@@ -85,7 +85,7 @@ TEST(Significance, BootstrapAgreesWithMosesOnWmt17) {
   const Metric metric = metric_of("bleu", {{"tokenize", "none"}});
   std::vector<Statistics> systems;
   for (size_t s = 0; s < data.rows.size(); ++s) systems.push_back(data.count(metric, s));
-  const std::vector<PairedResult> results = paired_bootstrap(metric, systems, 1000, kSeed);
+  const std::vector<PairedResult> results = paired_bootstrap(metric, systems, 1000, kTrialSeed);
   EXPECT_FALSE(results[0].p_value.has_value());
   for (size_t s = 1; s < results.size(); ++s)
     EXPECT_NEAR(*results[s].p_value, std::stod(data.rows[s][6]), 0.01) << data.rows[s][0];
@@ -98,7 +98,7 @@ TEST(Significance, RandomizationAgreesWithMultevalOnWmt17) {
   const Metric metric = metric_of("bleu", {{"tokenize", "none"}});
   constexpr size_t kClosest = 6;
   const std::vector<Statistics> systems = {data.count(metric, 0), data.count(metric, kClosest)};
-  const std::vector<PairedResult> results = paired_randomization(metric, systems, 10000, kSeed);
+  const std::vector<PairedResult> results = paired_randomization(metric, systems, 10000, kTrialSeed);
   EXPECT_NEAR(*results[1].p_value, std::stod(data.rows[kClosest][7]), 0.01);
   EXPECT_FALSE(results[1].estimate.has_value());
 }
@@ -109,8 +109,8 @@ TEST(Significance, ASystemDoesNotDifferFromItself) {
       metric.count({"a b c d e f", "the cat sat on the mat"}, {{"a b c d f", "the cat sat on a mat"}});
   const std::vector<Statistics> systems = {statistics, statistics};
   // No difference is above zero.
-  EXPECT_EQ(*paired_bootstrap(metric, systems, 99, kSeed)[1].p_value, 0.01);
-  EXPECT_EQ(*paired_randomization(metric, systems, 99, kSeed)[1].p_value, 0.01);
+  EXPECT_EQ(*paired_bootstrap(metric, systems, 99, kTrialSeed)[1].p_value, 0.01);
+  EXPECT_EQ(*paired_randomization(metric, systems, 99, kTrialSeed)[1].p_value, 0.01);
 }
 
 TEST(Significance, AnotherSeedGivesAnotherEstimateOfTheSameScore) {
@@ -128,10 +128,10 @@ TEST(Significance, RefusesNoSentencesAndUnequalSystems) {
   const Metric metric = metric_of("bleu", json::object());
   const Statistics one = metric.count({"a"}, {{"a"}});
   const Statistics two = metric.count({"a", "b"}, {{"a", "b"}});
-  EXPECT_THROW(bootstrap_estimate(metric, Statistics{}, 10, kSeed), DataError);
+  EXPECT_THROW(bootstrap_estimate(metric, Statistics{}, 10, kTrialSeed), DataError);
   const std::vector<Statistics> systems = {one, two};
-  EXPECT_THROW(paired_bootstrap(metric, systems, 10, kSeed), DataError);
-  EXPECT_THROW(paired_randomization(metric, systems, 10, kSeed), DataError);
+  EXPECT_THROW(paired_bootstrap(metric, systems, 10, kTrialSeed), DataError);
+  EXPECT_THROW(paired_randomization(metric, systems, 10, kTrialSeed), DataError);
 }
 
 }  // namespace

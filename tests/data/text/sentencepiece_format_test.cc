@@ -13,7 +13,7 @@ namespace {
 
 using namespace std::string_literals;
 
-std::string refusal(const std::string& model) {
+std::string format_refusal(const std::string& model) {
   return message_of(ErrorKind::kBadData, [&] { check_sentencepiece_model(model, "hostile.model"); });
 }
 
@@ -72,18 +72,18 @@ TEST(ProtoFieldsTest, BrokenBytesAreNoMessage) {
 
 TEST(SentencePieceModelTest, BrokenPiecesAreRefused) {
   check_sentencepiece_model(marks() + piece("a"), "sound.model");
-  EXPECT_TRUE(contains(refusal(marks() + piece("a\0b"s)), "hostile.model: "));
-  EXPECT_TRUE(contains(refusal(marks() + piece("a\0b"s)), "not UTF-8"));
-  EXPECT_TRUE(contains(refusal(marks() + piece("\xff")), "not UTF-8"));
-  EXPECT_TRUE(contains(refusal(marks() + field(1, field(1, "a") + "\x11"s)), "is not a message"));
-  EXPECT_TRUE(contains(refusal(marks() + field(3, "\x11"s)), "normaliser is not a message"));
-  EXPECT_TRUE(contains(refusal(marks() + "\x11"s), "not a protocol buffer"));
+  EXPECT_TRUE(contains(format_refusal(marks() + piece("a\0b"s)), "hostile.model: "));
+  EXPECT_TRUE(contains(format_refusal(marks() + piece("a\0b"s)), "not UTF-8"));
+  EXPECT_TRUE(contains(format_refusal(marks() + piece("\xff")), "not UTF-8"));
+  EXPECT_TRUE(contains(format_refusal(marks() + field(1, field(1, "a") + "\x11"s)), "is not a message"));
+  EXPECT_TRUE(contains(format_refusal(marks() + field(3, "\x11"s)), "normaliser is not a message"));
+  EXPECT_TRUE(contains(format_refusal(marks() + "\x11"s), "not a protocol buffer"));
 }
 
 TEST(SentencePieceModelTest, ScoresAreNumbers) {
   check_sentencepiece_model(marks() + scored(-1.5F), "sound.model");
-  EXPECT_TRUE(contains(refusal(marks() + scored(std::numeric_limits<float>::quiet_NaN())), "score"));
-  EXPECT_TRUE(contains(refusal(marks() + scored(-std::numeric_limits<float>::infinity())), "score"));
+  EXPECT_TRUE(contains(format_refusal(marks() + scored(std::numeric_limits<float>::quiet_NaN())), "score"));
+  EXPECT_TRUE(contains(format_refusal(marks() + scored(-std::numeric_limits<float>::infinity())), "score"));
   // Four bytes of another field, and another size of this one, are no scores.
   const std::string no_number = raw(std::numeric_limits<float>::quiet_NaN());
   check_sentencepiece_model(marks() + field(1, field(1, "a") + field(4, no_number)), "sound.model");
@@ -133,13 +133,13 @@ TEST_F(TableTest, ASearchStaysInside) {
   add_key('a', 2);
   check_sentencepiece_model(model("x\0y\0"s), "sound.model");
   units_[0] = kValue;  // with an offset like that of any other
-  EXPECT_TRUE(contains(refusal(model("x\0y\0"s)), "outside"));
+  EXPECT_TRUE(contains(format_refusal(model("x\0y\0"s)), "outside"));
   units_[0] = 0;
-  EXPECT_TRUE(contains(refusal(model("")), "outside"));
-  EXPECT_TRUE(contains(refusal(model("x\0y"s)), "outside"));
-  EXPECT_TRUE(contains(refusal(model("x\0"s)), "outside"));  // the value is the place after the last
+  EXPECT_TRUE(contains(format_refusal(model("")), "outside"));
+  EXPECT_TRUE(contains(format_refusal(model("x\0y"s)), "outside"));
+  EXPECT_TRUE(contains(format_refusal(model("x\0"s)), "outside"));  // the value is the place after the last
   units_['a'] = offset(512) | 'a';
-  EXPECT_TRUE(contains(refusal(model("x\0y\0"s)), "outside"));
+  EXPECT_TRUE(contains(format_refusal(model("x\0y\0"s)), "outside"));
 }
 
 TEST_F(TableTest, KeysWithSpacesAreFound) {

@@ -26,7 +26,7 @@ using Ids = std::vector<int32_t>;
 using Strings = std::vector<std::string>;
 
 /// Words of syllables, so that most can be cut in several ways, and some punctuation.
-Strings training_text() {
+Strings sampled_training_text() {
   const Strings syllables = {"qui", "ck",  "ly", "jum", "ping", "un",  "re",  "er",
                              "st",  "grö", "ße", "fo",  "x",    "ing", "ment"};
   std::mt19937 random(3);
@@ -42,15 +42,15 @@ Strings training_text() {
   return text;
 }
 
-std::string train_with(SentencePieceArguments arguments) {
+std::string train_sampled(SentencePieceArguments arguments) {
   arguments.insert({{"vocab_size", "300"}, {"hard_vocab_limit", "false"}});
-  return train_sentencepiece(training_text(), std::move(arguments));
+  return train_sentencepiece(sampled_training_text(), std::move(arguments));
 }
 
 /// Lines with unknown characters, white space of all kinds, characters that normalise to others or to
 /// nothing, and a word that is too long to be remembered.
-Strings odd_lines() {
-  Strings lines = training_text();
+Strings odd_text() {
+  Strings lines = sampled_training_text();
   lines.resize(20);
   const Strings odd = {"",
                        " ",
@@ -116,11 +116,11 @@ double score_of(const SubwordPieces& pieces, const Ids& ids) {
 TEST(SubwordSamplerTest, WithoutDropoutOrWithTheBestAloneTheIdsAreThoseOfTheTokenizer) {
   for (const Kind& kind : kinds()) {
     SCOPED_TRACE(kind.name);
-    const Tokenizer tokenizer(train_with(kind.arguments), "test");
+    const Tokenizer tokenizer(train_sampled(kind.arguments), "test");
     const SubwordPieces pieces(tokenizer.model());
     SubwordSampler sampler(tokenizer, kind.deterministic);
     Ids ids;
-    for (const std::string& line : odd_lines()) {
+    for (const std::string& line : odd_text()) {
       for (const uint64_t key : {uint64_t{1}, uint64_t{2}}) {
         sampler.sample(line, key, ids);
         const Ids expected = tokenizer.encode(line);
@@ -137,11 +137,11 @@ TEST(SubwordSamplerTest, WithoutDropoutOrWithTheBestAloneTheIdsAreThoseOfTheToke
 TEST(SubwordSamplerTest, SamplesDifferAndDecodeToTheSameText) {
   for (const Kind& kind : kinds()) {
     SCOPED_TRACE(kind.name);
-    const Tokenizer tokenizer(train_with(kind.arguments), "test");
+    const Tokenizer tokenizer(train_sampled(kind.arguments), "test");
     SubwordSampler sampler(tokenizer, 0.3);
     Ids ids;
     std::set<Ids> drawn;
-    for (const std::string& line : odd_lines()) {
+    for (const std::string& line : odd_text()) {
       const Ids plain = tokenizer.encode(line);
       for (uint64_t key = 0; key < 20; ++key) {
         sampler.sample(line, key, ids);
@@ -155,12 +155,12 @@ TEST(SubwordSamplerTest, SamplesDifferAndDecodeToTheSameText) {
 
 TEST(SubwordSamplerTest, ASampleIsAFunctionOfTextAndKey) {
   for (const char* model : {"bpe", "unigram"}) {
-    const Tokenizer tokenizer(train_with({{"model_type", model}}), "test");
+    const Tokenizer tokenizer(train_sampled({{"model_type", model}}), "test");
     SubwordSampler used(tokenizer, 0.2);
     Ids ids;
     Ids again;
-    for (const std::string& line : odd_lines()) used.sample(line, 5, ids);
-    for (const std::string& line : odd_lines()) {
+    for (const std::string& line : odd_text()) used.sample(line, 5, ids);
+    for (const std::string& line : odd_text()) {
       SubwordSampler fresh(tokenizer, 0.2);
       used.sample(line, 7, ids);
       fresh.sample(line, 7, again);
@@ -170,7 +170,7 @@ TEST(SubwordSamplerTest, ASampleIsAFunctionOfTextAndKey) {
 }
 
 TEST(SubwordSamplerTest, FullDropoutLeavesCharacters) {
-  const Tokenizer tokenizer(train_with({}), "test");
+  const Tokenizer tokenizer(train_sampled({}), "test");
   SubwordSampler sampler(tokenizer, 1.0);
   Ids ids;
   sampler.sample("fox jumps", 1, ids);
@@ -181,7 +181,8 @@ TEST(SubwordSamplerTest, FullDropoutLeavesCharacters) {
 
 TEST(SubwordSamplerTest, UserDefinedPiecesAreNeverCut) {
   for (const char* model : {"bpe", "unigram"}) {
-    const Tokenizer tokenizer(train_with({{"model_type", model}, {"user_defined_symbols", "<x>"}}), "test");
+    const Tokenizer tokenizer(train_sampled({{"model_type", model}, {"user_defined_symbols", "<x>"}}),
+                              "test");
     SubwordSampler sampler(tokenizer, 0.1);
     Ids ids;
     for (uint64_t key = 0; key < 200; ++key) {
@@ -240,7 +241,7 @@ TEST(SubwordSamplerTest, TheDistributionIsThatOfSentencePiece) {
     double alpha;
   };
   for (const Case& use : {Case{"bpe", 0.1}, Case{"bpe", 0.5}, Case{"unigram", 0.2}, Case{"unigram", 0.7}}) {
-    const std::string model = train_with({{"model_type", use.model}});
+    const std::string model = train_sampled({{"model_type", use.model}});
     const Tokenizer tokenizer(model, "test");
     sentencepiece::SentencePieceProcessor theirs;
     ASSERT_TRUE(theirs.LoadFromSerializedProto(model).ok());
@@ -270,7 +271,7 @@ TEST(SubwordSamplerTest, TheDistributionIsThatOfSentencePiece) {
 }
 
 TEST(SubwordSamplerTest, ProbabilitiesOfAUnigramModelAreThoseOfTheFormula) {
-  const std::string model = train_with({{"model_type", "unigram"}});
+  const std::string model = train_sampled({{"model_type", "unigram"}});
   const SubwordPieces pieces(model);
   constexpr double kSmoothing = 0.4;
   const auto sampling = unigram_sampling(pieces, kSmoothing);
@@ -311,7 +312,7 @@ TEST(SubwordSamplerTest, ProbabilitiesOfAUnigramModelAreThoseOfTheFormula) {
 
 // Its probability is far below the smallest number.
 TEST(SubwordSamplerTest, ALongTextWithoutSpacesIsSampled) {
-  const Tokenizer tokenizer(train_with({{"model_type", "unigram"}}), "test");
+  const Tokenizer tokenizer(train_sampled({{"model_type", "unigram"}}), "test");
   SubwordSampler sampler(tokenizer, 1.0);
   std::string text;
   for (int i = 0; i < 2000; ++i) text += "quickfox";
@@ -323,7 +324,7 @@ TEST(SubwordSamplerTest, ALongTextWithoutSpacesIsSampled) {
 }
 
 TEST(SubwordSamplerTest, MoreWordsThanItRemembersGiveTheSameIds) {
-  const Tokenizer tokenizer(train_with({}), "test");
+  const Tokenizer tokenizer(train_sampled({}), "test");
   SubwordSampler sampler(tokenizer, 0.0);
   Ids ids;
   for (int i = 0; i < 150000; ++i) {
@@ -336,7 +337,7 @@ TEST(SubwordSamplerTest, MoreWordsThanItRemembersGiveTheSameIds) {
 
 TEST(SubwordSamplerTest, ModelsWithoutAChoiceAreRefused) {
   for (const char* model : {"char", "word"}) {
-    const Tokenizer tokenizer(train_with({{"model_type", model}, {"vocab_size", "30"}}), "test");
+    const Tokenizer tokenizer(train_sampled({{"model_type", model}, {"vocab_size", "30"}}), "test");
     EXPECT_TRUE(contains(message_of(ErrorKind::kBadConfiguration, [&] { SubwordSampler(tokenizer, 0.1); }),
                          "BPE or unigram"));
   }

@@ -147,7 +147,7 @@ std::string random_line(Random& random, const HandMadeModel& model) {
 }
 
 /// Returns the number of lines of which the ids of the words alone are not those of the line.
-size_t expect_same_ids(const Tokenizer& tokenizer, const Strings& lines) {
+size_t expect_ids_of_both(const Tokenizer& tokenizer, const Strings& lines) {
   UnigramEncoder encoder(tokenizer.model());
   CachedEncoder cached(tokenizer, words_are_independent(tokenizer.model()), 256);
   Ids ids;
@@ -190,7 +190,7 @@ TEST(UnigramEncoderTest, RandomModelsGiveTheIdsOfSentencePiece) {
     const Tokenizer tokenizer(model.bytes(), "test");
     Strings lines = {"", " ", "a", mark() + "a"};
     while (lines.size() < kLinesOfAModel) lines.push_back(random_line(random, model));
-    const size_t found = expect_same_ids(tokenizer, lines);
+    const size_t found = expect_ids_of_both(tokenizer, lines);
     if (::testing::Test::HasFailure()) return;
     if (!words_are_independent(tokenizer.model())) continue;
     ++independent;
@@ -219,7 +219,7 @@ TEST(UnigramEncoderTest, WhatStandsBeforeAWordDecidesNearTies) {
   Strings lines;
   std::string line;
   for (int i = 0; i < 500; ++i) lines.push_back(line += i % 3 == 0 ? "b " : "ab ");
-  EXPECT_GT(expect_same_ids(tokenizer, lines), 10U);
+  EXPECT_GT(expect_ids_of_both(tokenizer, lines), 10U);
 }
 
 class UnigramEncoderSharedTest : public ::testing::TestWithParam<const char*> {};
@@ -239,7 +239,7 @@ TEST_P(UnigramEncoderSharedTest, TrainedModelsGiveTheIdsOfSentencePiece) {
     lines.push_back(lines[i] + " ---- ===== 1000000 " + std::string(i % 40, '.') + " " + lines[i + 1]);
     lines.push_back(long_line += " " + lines[i]);
   }
-  expect_same_ids(tokenizer, lines);
+  expect_ids_of_both(tokenizer, lines);
 }
 
 INSTANTIATE_TEST_SUITE_P(Languages, UnigramEncoderSharedTest,

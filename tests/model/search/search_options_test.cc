@@ -18,7 +18,7 @@ namespace {
 using testing::kTinyMarks;
 using testing::PackedBatch;
 using testing::TinyModel;
-using Tokens = std::vector<int32_t>;
+using TokenList = std::vector<int32_t>;
 
 constexpr int kMaxLength = 3;
 
@@ -31,8 +31,8 @@ TransformerConfig few_tokens(bool pre_norm = false) {
 
 /// log p(token | source, the tokens before) for each token of the vocabulary at each place of the output and
 /// after it, from the whole decoder; a mean of probabilities for several models.
-std::vector<std::vector<double>> token_table(const std::vector<TinyModel*>& models, const Tokens& source,
-                                             const Tokens& target) {
+std::vector<std::vector<double>> token_table(const std::vector<TinyModel*>& models, const TokenList& source,
+                                             const TokenList& target) {
   std::vector<std::vector<double>> mean;
   for (TinyModel* tiny : models) {
     const std::vector<double> logits = tiny->logits(PackedBatch({{source, target}}));
@@ -53,7 +53,8 @@ std::vector<std::vector<double>> token_table(const std::vector<TinyModel*>& mode
   return mean;
 }
 
-double log_probability(const std::vector<TinyModel*>& models, const Tokens& source, const Tokens& target) {
+double log_probability(const std::vector<TinyModel*>& models, const TokenList& source,
+                       const TokenList& target) {
   const auto table = token_table(models, source, target);
   double sum = table.back()[2];
   for (size_t i = 0; i < target.size(); ++i) sum += table[i][static_cast<size_t>(target[i])];
@@ -61,19 +62,19 @@ double log_probability(const std::vector<TinyModel*>& models, const Tokens& sour
 }
 
 /// The best outputs of at most kMaxLength tokens that `allowed` lets through.
-std::vector<Hypothesis> best_of_all(const std::vector<TinyModel*>& models, const Tokens& source,
+std::vector<Hypothesis> best_of_all(const std::vector<TinyModel*>& models, const TokenList& source,
                                     const BeamSearchOptions& options,
-                                    const std::function<bool(const Tokens&)>& allowed) {
-  std::vector<Tokens> outputs = {{}};
+                                    const std::function<bool(const TokenList&)>& allowed) {
+  std::vector<TokenList> outputs = {{}};
   for (size_t i = 0; i < outputs.size(); ++i) {
     for (int32_t token = 3; token < 6 && outputs[i].size() < kMaxLength; ++token) {
-      Tokens longer = outputs[i];
+      TokenList longer = outputs[i];
       longer.push_back(token);
       outputs.push_back(longer);
     }
   }
   std::vector<Hypothesis> found;
-  for (const Tokens& tokens : outputs) {
+  for (const TokenList& tokens : outputs) {
     if (!allowed(tokens)) continue;
     Hypothesis hypothesis{tokens, log_probability(models, source, tokens), 0.0};
     hypothesis.score = hypothesis.log_probability / std::pow((6.0 + static_cast<double>(tokens.size())) / 6.0,
@@ -87,7 +88,7 @@ std::vector<Hypothesis> best_of_all(const std::vector<TinyModel*>& models, const
 }
 
 void expect_best_of_all(const std::vector<TinyModel*>& models, BeamSearchOptions options,
-                        const Tokens& prefix, const std::function<bool(const Tokens&)>& allowed) {
+                        const TokenList& prefix, const std::function<bool(const TokenList&)>& allowed) {
   options.beam_size = 64;  // more than there are outputs
   options.max_length = kMaxLength;
   options.n_best = 8;
@@ -107,16 +108,16 @@ void expect_best_of_all(const std::vector<TinyModel*>& models, BeamSearchOptions
   }
 }
 
-bool any(const Tokens&) {
+bool any(const TokenList&) {
   return true;
 }
 
 /// Whether a sequence of n tokens comes twice.
-bool repeats(const Tokens& tokens, size_t n) {
-  std::set<Tokens> seen;
+bool repeats(const TokenList& tokens, size_t n) {
+  std::set<TokenList> seen;
   for (size_t i = 0; i + n <= tokens.size(); ++i) {
     const auto begin = tokens.begin() + static_cast<std::ptrdiff_t>(i);
-    if (!seen.insert(Tokens(begin, begin + static_cast<std::ptrdiff_t>(n))).second) return true;
+    if (!seen.insert(TokenList(begin, begin + static_cast<std::ptrdiff_t>(n))).second) return true;
   }
   return false;
 }
@@ -132,18 +133,18 @@ TEST(SearchOptions, OutputsHaveTheMinimumLength) {
   TinyModel tiny(few_tokens(), DType::kF64, 1, KeptActivations::kNone);
   for (const int min : {1, 2, 3}) {
     expect_best_of_all({&tiny}, {.min_length = min}, {},
-                       [&](const Tokens& tokens) { return static_cast<int>(tokens.size()) >= min; });
+                       [&](const TokenList& tokens) { return static_cast<int>(tokens.size()) >= min; });
   }
   // The limit from above wins.
   expect_best_of_all({&tiny}, {.min_length = 9}, {},
-                     [&](const Tokens& tokens) { return tokens.size() == 3; });
+                     [&](const TokenList& tokens) { return tokens.size() == 3; });
 }
 
 TEST(SearchOptions, NoSequenceOfTokensComesTwice) {
   TinyModel tiny(few_tokens(), DType::kF64, 1, KeptActivations::kNone);
   for (const int n : {1, 2}) {
     expect_best_of_all({&tiny}, {.no_repeat_ngram = n}, {},
-                       [&](const Tokens& tokens) { return !repeats(tokens, static_cast<size_t>(n)); });
+                       [&](const TokenList& tokens) { return !repeats(tokens, static_cast<size_t>(n)); });
   }
 }
 
@@ -151,15 +152,15 @@ TEST(SearchOptions, OutputsEndWhenNoTokenIsLeft) {
   TinyModel tiny(few_tokens(), DType::kF32, 1, KeptActivations::kNone);
   BeamSearch search(tiny.context(), tiny.config(), tiny.store(), tiny.ids(),
                     {.beam_size = 3, .max_extra_length = 9, .min_length = 8, .no_repeat_ngram = 1});
-  const Tokens tokens = search.translate(std::vector<Tokens>{{3, 4}}).at(0).at(0).tokens;
+  const TokenList tokens = search.translate(std::vector<TokenList>{{3, 4}}).at(0).at(0).tokens;
   EXPECT_EQ(std::set<int32_t>(tokens.begin(), tokens.end()), (std::set<int32_t>{3, 4, 5}));
   EXPECT_EQ(tokens.size(), 3U);
 }
 
 TEST(SearchOptions, OutputsBeginWithThePrefix) {
   TinyModel tiny(few_tokens(), DType::kF64, 1, KeptActivations::kNone);
-  for (const Tokens& prefix : {Tokens{4}, Tokens{5, 5}, Tokens{3, 4, 5}}) {
-    expect_best_of_all({&tiny}, {}, prefix, [&](const Tokens& tokens) {
+  for (const TokenList& prefix : {TokenList{4}, TokenList{5, 5}, TokenList{3, 4, 5}}) {
+    expect_best_of_all({&tiny}, {}, prefix, [&](const TokenList& tokens) {
       return tokens.size() >= prefix.size() && std::equal(prefix.begin(), prefix.end(), tokens.begin());
     });
   }
@@ -171,7 +172,7 @@ TEST(SearchOptions, APrefixMayHoldTheUnknownTokenAndBeLongerThanTheLimit) {
   const std::vector<SourceSentence> sources = {{{3, 4}, {0, 3, 4, 5}}, {{}, {3}}};
   const auto found = search.translate(sources);
   ASSERT_EQ(found[0].size(), 1U);
-  EXPECT_EQ(found[0][0].tokens, (Tokens{0, 3, 4, 5}));
+  EXPECT_EQ(found[0][0].tokens, (TokenList{0, 3, 4, 5}));
   EXPECT_NEAR(found[0][0].log_probability, log_probability({&tiny}, {3, 4}, {0, 3, 4, 5}), 1e-4);
   EXPECT_TRUE(found[1].at(0).tokens.empty());
 }
@@ -181,8 +182,8 @@ TEST(SearchOptions, RepetitionIsPenalizedAtEveryStep) {
   for (const float penalty : {0.5F, 1.7F}) {
     BeamSearch search(tiny.context(), tiny.config(), tiny.store(), tiny.ids(),
                       {.beam_size = 1, .max_extra_length = 5, .repetition_penalty = penalty});
-    const Tokens source = {5, 3, 3};
-    Tokens tokens;
+    const TokenList source = {5, 3, 3};
+    TokenList tokens;
     double sum = 0.0;
     while (true) {
       const std::vector<double> all = tiny.logits(PackedBatch({{source, tokens}}));
@@ -201,7 +202,7 @@ TEST(SearchOptions, RepetitionIsPenalizedAtEveryStep) {
       if (best == 2) break;
       tokens.push_back(best);
     }
-    const Hypothesis found = search.translate(std::vector<Tokens>{source}).at(0).at(0);
+    const Hypothesis found = search.translate(std::vector<TokenList>{source}).at(0).at(0);
     EXPECT_EQ(found.tokens, tokens);
     EXPECT_NEAR(found.log_probability, sum, 1e-5);
   }
@@ -211,7 +212,7 @@ TEST(Ensemble, OfTwoModelsSearchesWithTheMeanOfTheirProbabilities) {
   TinyModel one(few_tokens(false), DType::kF64, 1, KeptActivations::kNone);
   TinyModel other(few_tokens(true), DType::kF64, 1, KeptActivations::kNone);
   expect_best_of_all({&one, &other}, {}, {}, any);
-  expect_best_of_all({&one, &other, &one}, {.no_repeat_ngram = 1}, {4}, [](const Tokens& tokens) {
+  expect_best_of_all({&one, &other, &one}, {.no_repeat_ngram = 1}, {4}, [](const TokenList& tokens) {
     return !tokens.empty() && tokens[0] == 4 && !repeats(tokens, 1);
   });
 }
@@ -222,7 +223,7 @@ TEST(Ensemble, OfAModelWithItselfIsTheModel) {
     const SearchModel model{tiny.config(), tiny.store(), tiny.ids()};
     const std::vector<SearchModel> thrice(3, model);
     const BeamSearchOptions options{.max_extra_length = 5, .n_best = 3};
-    const std::vector<Tokens> sources = {{5, 6, 7}, {9, 3}, {11, 12, 13, 14, 15}};
+    const std::vector<TokenList> sources = {{5, 6, 7}, {9, 3}, {11, 12, 13, 14, 15}};
     const auto expected = BeamSearch(tiny.context(), std::span(&model, 1), options).translate(sources);
     const auto got = BeamSearch(tiny.context(), thrice, options).translate(sources);
     for (size_t s = 0; s < sources.size(); ++s) {
@@ -250,7 +251,7 @@ TEST(Ensemble, OfDifferentVocabulariesOrDTypesIsRefused) {
 std::vector<SourceSentence> many_sources(size_t count) {
   std::vector<SourceSentence> sources;
   for (size_t i = 0; i < count; ++i) {
-    sources.push_back({.tokens = Tokens(1 + i % 3, static_cast<int32_t>(3 + i % 16)), .number = i});
+    sources.push_back({.tokens = TokenList(1 + i % 3, static_cast<int32_t>(3 + i % 16)), .number = i});
   }
   return sources;
 }
@@ -292,7 +293,7 @@ TEST(Sampling, DependsOnTheNumberOfTheSentenceAloneNotOnTheBatch) {
     return BeamSearch(tiny.context(), tiny.config(), tiny.store(), tiny.ids(), with).translate(some);
   };
   const auto tokens_of = [](const std::vector<Hypothesis>& drawn) {
-    std::vector<Tokens> tokens;
+    std::vector<TokenList> tokens;
     for (const Hypothesis& hypothesis : drawn) tokens.push_back(hypothesis.tokens);
     return tokens;
   };
@@ -300,14 +301,14 @@ TEST(Sampling, DependsOnTheNumberOfTheSentenceAloneNotOnTheBatch) {
   BeamSearchOptions small = options;
   small.batch_rows = 5;
   const auto in_parts = run(three, small, {sources.rbegin(), sources.rend()});
-  std::set<Tokens> different;
+  std::set<TokenList> different;
   for (size_t i = 0; i < sources.size(); ++i) {
     EXPECT_EQ(tokens_of(in_parts[sources.size() - 1 - i]), tokens_of(expected[i]));
-    for (const Tokens& tokens : tokens_of(expected[i])) different.insert(tokens);
+    for (const TokenList& tokens : tokens_of(expected[i])) different.insert(tokens);
   }
   EXPECT_GT(different.size(), 40U);
-  for (const Tokens& tokens : tokens_of(expected[4]))
-    EXPECT_EQ(Tokens(tokens.begin(), tokens.begin() + 2), (Tokens{7, 8}));
+  for (const TokenList& tokens : tokens_of(expected[4]))
+    EXPECT_EQ(TokenList(tokens.begin(), tokens.begin() + 2), (TokenList{7, 8}));
   BeamSearchOptions other = options;
   other.sampling.seed = 6;
   EXPECT_NE(tokens_of(run(one, other, sources)[0]), tokens_of(expected[0]));
@@ -366,7 +367,7 @@ TEST(TargetScores, TakeEmptySentencesAndRefuseThoseThatAreTooLong) {
   EXPECT_NEAR(found[0].at(0), token_table({&tiny}, {}, {})[0][2], 1e-5);
   EXPECT_EQ(found[2].size(), 3U);
   EXPECT_TRUE(scores.score({}).empty());
-  const std::vector<SentencePair> too_long = {{{3}, Tokens(16, 4)}};
+  const std::vector<SentencePair> too_long = {{{3}, TokenList(16, 4)}};
   EXPECT_THROW(scores.score(too_long), Error);
 }
 

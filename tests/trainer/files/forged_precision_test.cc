@@ -21,7 +21,7 @@ using testing::small_config;
 using testing::small_tokenizer_model;
 using testing::SmallModel;
 
-constexpr const char* kQuery = "encoder/layers/0/self_attention/query/weight";
+constexpr const char* kForgedQuery = "encoder/layers/0/self_attention/query/weight";
 
 /// Writes files in int8 in which one thing is wrong.
 class ForgedFile : public testing::FolderTest {
@@ -57,7 +57,7 @@ class ForgedFile : public testing::FolderTest {
       std::vector<int8_t> values(64 * 24 * sizeof(float), 127);
       std::vector<float> scales(64, 0.5F);
       std::vector<int64_t> shape_of = shape_of_scales(parameter);
-      const bool query = parameter.name == kQuery;
+      const bool query = parameter.name == kForgedQuery;
       if (query) {
         values[2] = forgery.q;
         scales[1] = forgery.scale;
@@ -100,22 +100,22 @@ TEST_F(ForgedFile, IsRefusedForWhatIsWrong) {
   EXPECT_NE(load(forge({.scale = 0.0F})), nullptr);
   const float infinity = std::numeric_limits<float>::infinity();
   for (const float scale : {-0.5F, -0.0F, std::nanf(""), infinity, -infinity, 1.0F / 3.0F, 1e-40F}) {
-    refuse({.scale = scale}, {kQuery, "a scale"});
+    refuse({.scale = scale}, {kForgedQuery, "a scale"});
   }
-  refuse({.scale = 3e38F}, {kQuery, "a scale"});
-  refuse({.scale = 0x1p127F}, {kQuery, "NaN or Inf"});
-  refuse({.q = -128}, {kQuery, "-128"});
-  refuse({.scales = false}, {kQuery, "scales are missing"});
+  refuse({.scale = 3e38F}, {kForgedQuery, "a scale"});
+  refuse({.scale = 0x1p127F}, {kForgedQuery, "NaN or Inf"});
+  refuse({.q = -128}, {kForgedQuery, "-128"});
+  refuse({.scales = false}, {kForgedQuery, "scales are missing"});
   refuse({.precision = "int4"}, {"'int4'", "bf16 or int8"});
   refuse({.precision = "f32"}, {"'f32'", "bf16 or int8"});
   refuse({.format = "ventris weights 0"}, {"'ventris weights 0'"});
   refuse_data({.format = "ventris weights 3"}, {"'ventris weights'", "version 3", "up to 2"});
   refuse({.more_scales = "encoder/extra/weight"}, {"encoder/extra/weight", "unknown"});
   refuse({.more_scales = "encoder/layers/0/feed_forward/norm/gamma"}, {"norm/gamma", "not in int8"});
-  refuse_data({.transposed_scales = true}, {"/model_scales/", kQuery, "[16, 1]", "[1, 16]"});
+  refuse_data({.transposed_scales = true}, {"/model_scales/", kForgedQuery, "[16, 1]", "[1, 16]"});
   refuse_data({.precision = ""}, {"precision"});
-  refuse_data({.type = data::ElementType::kF32}, {kQuery, "f32", "i8"});
-  refuse_data({.type = data::ElementType::kU8}, {kQuery, "u8", "i8"});
+  refuse_data({.type = data::ElementType::kF32}, {kForgedQuery, "f32", "i8"});
+  refuse_data({.type = data::ElementType::kU8}, {kForgedQuery, "u8", "i8"});
   refuse({.precision = "bf16"}, {"embedding", "not in int8"});
   // Of files of f32 the precision is no matter, and 8-bit integers are none of them.
   refuse_data({.format = "ventris weights 1"}, {"i8", "f32"});
@@ -127,7 +127,7 @@ TEST_F(ForgedFile, OfSafetensorsIsRefusedForWhatIsWrong) {
   const std::string whole = content(path("w.safetensors"));
   const std::vector<uint8_t> bytes(whole.begin(), whole.end());
   const data::SafetensorsFile file(bytes, "w.safetensors");
-  const std::string scales_name = std::string("scales/") + kQuery;
+  const std::string scales_name = std::string("scales/") + kForgedQuery;
   const auto refuse = [&](const std::string& left_out, const std::string& name, const std::string& data,
                           const std::string& format, const std::vector<std::string>& says) {
     data::SafeMetadata metadata = {{"format", format}, {"config", to_json(small_config())}};
@@ -151,8 +151,8 @@ TEST_F(ForgedFile, OfSafetensorsIsRefusedForWhatIsWrong) {
   const std::string ours = "ventris safetensors 2";
   refuse("", "", "", ours, {});
   refuse(scales_name, "", "", ours, {scales_name, "missing"});
-  refuse("", kQuery, std::string(16 * 16, '\x80'), ours, {kQuery, "-128"});
-  refuse("", scales_name, std::string(16 * 4, '\xFF'), ours, {kQuery, "a scale"});
+  refuse("", kForgedQuery, std::string(16 * 16, '\x80'), ours, {kForgedQuery, "-128"});
+  refuse("", scales_name, std::string(16 * 4, '\xFF'), ours, {kForgedQuery, "a scale"});
   refuse("", "", "", "ventris safetensors 1", {"scales/", "unknown"});
   refuse("", "", "", "ventris safetensors 0", {"'ventris safetensors 0'"});
 }
