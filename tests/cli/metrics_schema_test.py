@@ -41,7 +41,7 @@ class Schema(support.CommandLineTest):
         events = set(re.findall(r'constexpr const char\* k\w*Event = "(\w+)"', source("trainer", "files", "metric_events.h")))
         events |= set(re.findall(r'"event"\] = "(\w+)"', code)) | set(re.findall(r'\{"event", "(\w+)"\}', code))
         self.assertEqual(events, {one["properties"]["event"]["const"] for one in described if "event" in one["properties"]})
-        types = set(re.findall(r'line_of\([^"]*, "(\w+)"\)', code)) | {"validation"}
+        types = set(re.findall(r'metrics_line\([^"]*, "(\w+)"\)', code)) | {"validation"}
         self.assertEqual(types, {one["properties"]["type"]["const"] for one in described})
 
     def test_all_that_is_there_is_described(self):
