@@ -23,25 +23,12 @@ void gemm(Context& context, const GemmArgs& args) {
   check_optional(args.bias, 1, n, rounded ? args.c.dtype : master_dtype(dtype), "bias");
   VENTRIS_CHECK(!args.accumulate || (!args.bias && !args.relu),
                 "bias and ReLU cannot be combined with accumulation");
-  if (args.relu_bits) {
-    VENTRIS_CHECK(context.device() == Device::kCuda, "only products on CUDA write and read relu_bits");
-    VENTRIS_CHECK(args.relu || (!args.bias && !args.accumulate),
-                  "relu_bits without ReLU cannot be combined with bias and accumulation");
-    check_tensor(args.relu_bits, m, relu_bits_cols(n), DType::kBF16, "relu_bits");
-  }
   VENTRIS_CHECK(!args.column_sums, "linear_backward alone asks for column sums");
   if (m == 0 || n == 0) return;
   if constexpr (kHasCuda) {
     if (context.device() == Device::kCuda) return gemm_cuda(context, args);
   }
   gemm_cpu(context, args);
-}
-
-bool gemm_takes_relu_bits([[maybe_unused]] Context& context, [[maybe_unused]] const GemmArgs& args) {
-  if constexpr (kHasCuda) {
-    if (context.device() == Device::kCuda) return gemm_takes_relu_bits_cuda(context, args);
-  }
-  return false;
 }
 
 }  // namespace ventris

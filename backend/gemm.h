@@ -18,23 +18,11 @@ struct GemmArgs {
   ConstTensor bias = {};  // [1, n] of master_dtype(T), on CUDA also of c's; or empty; not with accumulate
   bool relu = false;      // not with accumulate; on CUDA NaN may become 0, as in cuBLASLt
   bool accumulate = false;
-  /// [m, relu_bits_cols(n)] bf16, whose bits say which results are positive; the layout is that of cuBLASLt.
-  /// With `relu` they are written. Without, results whose bit is 0 become 0, the backward of that ReLU: not
-  /// with bias and accumulate. Only where gemm_takes_relu_bits.
-  Tensor relu_bits = {};
   /// [1, n] of c's dtype, overwritten by the column sums of b, which is not transposed. Only on CUDA, where
   /// cuBLASLt has such a product; not with bias and ReLU.
   Tensor column_sums = {};
 };
 
 void gemm(Context& context, const GemmArgs& args);
-
-/// Columns of relu_bits for n results: bits of a row, padded to 128.
-constexpr int64_t relu_bits_cols(int64_t n) {
-  return (n + 127) / 128 * 8;
-}
-/// Whether gemm can do this product, which has relu_bits: on CUDA, if cuBLASLt has an algorithm for it. The
-/// answer stays the same for equal shapes. On CUDA the shape must have been met before a graph is captured.
-bool gemm_takes_relu_bits(Context& context, const GemmArgs& args);
 
 }  // namespace ventris

@@ -47,7 +47,6 @@ uint32_t alignment_of(const void* address) {
 }
 
 GemmPlanKey key_of(const GemmArgs& args, const void* bias) {
-  constexpr int64_t kBitsOfElement = 16;
   return {.shape = {.dtype = args.a.dtype,
                     .c_dtype = args.c.dtype,
                     .transpose_a = args.transpose_a,
@@ -60,13 +59,11 @@ GemmPlanKey key_of(const GemmArgs& args, const void* bias) {
                     .a_stride = args.a.stride,
                     .b_stride = args.b.stride,
                     .c_stride = args.c.stride},
-          .relu_bits_stride = args.relu_bits ? args.relu_bits.stride * kBitsOfElement : 0,
           .column_sums = static_cast<bool>(args.column_sums),
           .alignment = {.a = alignment_of(args.a.data),
                         .b = alignment_of(args.b.data),
                         .c = alignment_of(args.c.data),
-                        .bias = alignment_of(args.column_sums ? args.column_sums.data : bias),
-                        .relu_bits = alignment_of(args.relu_bits.data)}};
+                        .bias = alignment_of(args.column_sums ? args.column_sums.data : bias)}};
 }
 
 /// Calls body with a bias of the dtype of c, as cuBLASLt adds it.
@@ -94,17 +91,6 @@ void gemm_cuda(Context& context, const GemmArgs& args) {
     GemmPlans& plans = *context.cuda().gemm_plans;
     plans.run(plans.plan(key_of(args, bias), args, bias), args, bias);
   });
-}
-
-bool gemm_takes_relu_bits_cuda(Context& context, const GemmArgs& args) {
-  const bool empty = args.c.rows == 0 || args.c.cols == 0 || args.a.rows == 0 || args.a.cols == 0;
-  bool takes = false;
-  if (!empty) {
-    with_bias(context, args, [&](const void* bias) {
-      takes = context.cuda().gemm_plans->exists(key_of(args, bias), args, bias);
-    });
-  }
-  return takes;
 }
 
 bool gemm_sums_columns_cuda(Context& context, const GemmArgs& args,

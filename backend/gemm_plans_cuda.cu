@@ -65,25 +65,18 @@ std::string name_of_device(const CudaDevice& device) {
 
 std::string text_of(const GemmPlanKey& key) {
   const GemmShape& s = key.shape;
-  const std::string bits =
-      key.relu_bits_stride == 0
-          ? ""
-          : fmt::format(" bits {} alignment {}", key.relu_bits_stride, key.alignment.relu_bits);
   const char* sums = key.column_sums ? " sums" : "";
-  return fmt::format("{} {} {}{}{}{}{}{} m {} n {} k {} strides {} {} {} alignment {} {} {} {}",
+  return fmt::format("{} {} {}{}{}{}{} m {} n {} k {} strides {} {} {} alignment {} {} {} {}",
                      key.tf32 ? "tf32" : name_of(s.dtype), name_of(s.c_dtype), s.transpose_a ? "t" : "n",
-                     s.transpose_b ? "t" : "n", s.bias ? " bias" : "", s.relu ? " relu" : "", bits, sums, s.m,
-                     s.n, s.k, s.a_stride, s.b_stride, s.c_stride, key.alignment.a, key.alignment.b,
+                     s.transpose_b ? "t" : "n", s.bias ? " bias" : "", s.relu ? " relu" : "", sums, s.m, s.n,
+                     s.k, s.a_stride, s.b_stride, s.c_stride, key.alignment.a, key.alignment.b,
                      key.alignment.c, key.alignment.bias);
 }
 
 cublasLtEpilogue_t epilogue_of(const GemmPlanKey& key) {
   const GemmShape& s = key.shape;
-  const bool bits = key.relu_bits_stride != 0;
   if (key.column_sums) return CUBLASLT_EPILOGUE_BGRADA;  // of our b
-  if (s.relu && s.bias) return bits ? CUBLASLT_EPILOGUE_RELU_AUX_BIAS : CUBLASLT_EPILOGUE_RELU_BIAS;
-  if (s.relu) return bits ? CUBLASLT_EPILOGUE_RELU_AUX : CUBLASLT_EPILOGUE_RELU;
-  if (bits) return CUBLASLT_EPILOGUE_DRELU;
+  if (s.relu) return s.bias ? CUBLASLT_EPILOGUE_RELU_BIAS : CUBLASLT_EPILOGUE_RELU;
   return s.bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
 }
 
@@ -195,7 +188,7 @@ size_t GemmPlanKeyHash::operator()(const GemmPlanKey& key) const {
   const GemmAlignment& alignment = key.alignment;
   return GemmShapeHash()(key.shape) * 31 +
          (alignment.a << 15 | alignment.b << 10 | alignment.c << 5 | alignment.bias) +
-         static_cast<size_t>(key.relu_bits_stride) * 7 + (key.column_sums ? 3 : 0) + (key.tf32 ? 1 : 0);
+         (key.column_sums ? 3 : 0) + (key.tf32 ? 1 : 0);
 }
 
 GemmPlans::GemmPlans(CudaDevice& device)
@@ -213,11 +206,6 @@ GemmPlan GemmPlans::describe(const GemmPlanKey& key) const {
   set(operation, CUBLASLT_MATMUL_DESC_TRANSA, transpose(s.transpose_b));
   set(operation, CUBLASLT_MATMUL_DESC_TRANSB, transpose(s.transpose_a));
   set(operation, CUBLASLT_MATMUL_DESC_EPILOGUE, static_cast<int32_t>(epilogue_of(key)));
-  if (key.relu_bits_stride != 0) {
-    set(operation, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, key.relu_bits_stride);
-    set(operation, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER,
-        static_cast<uintptr_t>(key.alignment.relu_bits));
-  }
   if (s.bias || key.column_sums) {
     set(operation, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, static_cast<int32_t>(type_of(s.c_dtype)));
     // The heuristic takes the alignment from the address.
@@ -288,29 +276,16 @@ std::optional<GemmPlans::Timed> GemmPlans::fastest(const GemmPlan& plan, const O
   return best;
 }
 
-std::optional<size_t> GemmPlans::first_that_runs(const GemmPlan& plan, const GemmArgs& args, const void* bias,
-                                                 const std::vector<GemmAlgorithm>& candidates) const {
-  for (size_t i = 0; i < candidates.size(); ++i) {
-    if (supported(enqueue(plan, args, bias, candidates[i]), plan)) return i;
-  }
-  return std::nullopt;
-}
-
-/// Nothing if the library has no algorithm, or for an optional epilogue none that takes the operands.
+/// Nothing if the library has no algorithm.
 std::optional<GemmAlgorithm> GemmPlans::choose(const GemmPlanKey& key, const GemmPlan& plan,
                                                const GemmArgs& args, const void* bias) {
   const auto all = candidates(key, plan);
   if (all.empty()) return std::nullopt;
   const auto kept = file_.find(plan.text);
   if (kept && usable(plan, *kept)) return kept;
-  const bool optional = key.relu_bits_stride != 0;
-  if (!tune_ || !made_of_multiples(key.shape)) {
-    const auto first = optional ? first_that_runs(plan, args, bias, all) : 0;
-    return first ? std::optional(all[*first]) : std::nullopt;
-  }
+  if (!tune_ || !made_of_multiples(key.shape)) return all.front();
   const OperandTurns turns(args, device_.stream);
   const auto best = turns.empty() ? Timed{} : fastest(plan, turns, bias, all);
-  if (!best && optional) return std::nullopt;
   const GemmAlgorithm own = all[best ? best->candidate : 0];
   const GemmAlgorithm shared = file_.add(plan.text, own);
   return usable(plan, shared) ? shared : own;
@@ -378,10 +353,6 @@ GemmPlanKey GemmPlans::with_tf32(const GemmPlanKey& key) const {
   return result;
 }
 
-bool GemmPlans::exists(const GemmPlanKey& asked, const GemmArgs& args, const void* bias) {
-  return find(with_tf32(asked), args, bias).exists;
-}
-
 const GemmPlan& GemmPlans::plan(const GemmPlanKey& asked, const GemmArgs& args, const void* bias) {
   const GemmPlanKey key = with_tf32(asked);
   const GemmPlan& plan = find(key, args, bias);
@@ -413,9 +384,6 @@ cublasStatus_t GemmPlans::enqueue(const GemmPlan& plan, const GemmArgs& args, co
                                   const GemmAlgorithm& algorithm) const {
   if (args.bias) set(plan.operation.get(), CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias);
   if (args.column_sums) set(plan.operation.get(), CUBLASLT_MATMUL_DESC_BIAS_POINTER, args.column_sums.data);
-  if (args.relu_bits) {
-    set(plan.operation.get(), CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, args.relu_bits.data);
-  }
   const auto algo = std::bit_cast<cublasLtMatmulAlgo_t>(algorithm);
   const float alpha = 1.0F;
   const float beta = args.accumulate ? 1.0F : 0.0F;

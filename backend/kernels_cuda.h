@@ -23,7 +23,6 @@ void add_cuda(Context& context, const AddArgs& args);
 
 /// Requires checked arguments (gemm.cc) and m, n > 0.
 void gemm_cuda(Context& context, const GemmArgs& args);
-bool gemm_takes_relu_bits_cuda(Context& context, const GemmArgs& args);
 
 /// The loss of training.
 void cross_entropy_cuda(Context& context, const CrossEntropyArgs& args);

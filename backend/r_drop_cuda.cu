@@ -131,9 +131,13 @@ __global__ void __launch_bounds__(kRDropThreads, 2) r_drop_row(RDropProblem<T> f
     y_part = r_drop_warp_total(lane < kRDropWarps ? parts[1][lane] : none);
     if (lane == 0) {
       const float vocab = static_cast<float>(f.vocab);
-      const float x_log = kLn2 * (log2f(x_part.sum) + x_part.max);  // log of the sum of e^x
-      const float y_log = kLn2 * (log2f(y_part.sum) + y_part.max);
-      const float shift = x_log - y_log;
+      const float x_log2 = log2f(x_part.sum) + x_part.max;  // of the sum of e^x
+      const float y_log2 = log2f(y_part.sum) + y_part.max;
+      const float x_log = kLn2 * x_log2;
+      const float y_log = kLn2 * y_log2;
+      // Not x_log - y_log, which nvcc fuses with one of the products: equal passes then differ by its
+      // rounding.
+      const float shift = kLn2 * (x_log2 - y_log2);
       const float x_kl = x_part.difference / x_part.sum - shift;
       const float y_kl = y_part.difference / y_part.sum + shift;
       const float nll = 0.5F * ((x_log - x_at_label) + (y_log - y_at_label));

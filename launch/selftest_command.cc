@@ -96,8 +96,7 @@ Command selftest_command() {
       "1 is the tolerance. It takes less than a minute, and less than 1 GiB of memory for big on the CPU.",
       "Products have --rows rows, so that a CUDA device chooses the algorithms of training for them; 127 of "
       "the rows differ. Other kernels have a sample of rows: 1,500 tokens, and 150 rows of logits. "
-      "Results hold NaN before they are computed: what is not written is found. gemm_relu_forward and "
-      "gemm_relu_gradient are tested where cuBLASLt has such products, as training uses them only there.",
+      "Results hold NaN before they are computed: what is not written is found.",
       "It tests the first device that the process may use; CUDA_VISIBLE_DEVICES selects another one. "
       "'ventris doctor' does the same at small shapes on all devices of a job."};
   command.examples = {

@@ -1,7 +1,6 @@
 #include "model/feed_forward_layer.h"
 
 #include "backend/apply_dropout.h"
-#include "backend/gemm.h"
 #include "backend/swish.h"
 
 namespace ventris {
@@ -23,10 +22,6 @@ FeedForwardLayer::Saved FeedForwardLayer::plan_output(Arena& arena, const Transf
   return saved;
 }
 
-Tensor FeedForwardLayer::plan_relu_bits(Arena& arena, const TransformerConfig& config, int64_t capacity) {
-  return config.swish ? Tensor{} : arena.allocate(capacity, relu_bits_cols(config.d_ff), DType::kBF16);
-}
-
 void FeedForwardLayer::forward(Pass& pass, ResidualStream& stream, Saved& saved) const {
   if (pass.config.pre_norm) norm_.forward(pass, stream, saved.norm);
   const int64_t rows = stream.input.rows;
@@ -37,8 +32,7 @@ void FeedForwardLayer::forward(Pass& pass, ResidualStream& stream, Saved& saved)
     inner_.forward(pass, stream.input, inner);
     swish_forward(pass.context, {.x = inner, .y = hidden});
   } else {
-    const Tensor bits = saved.relu_bits ? saved.relu_bits.row_range(0, rows) : Tensor{};
-    saved.relu_bits_written = inner_.forward_relu(pass, stream.input, hidden, bits);
+    inner_.forward(pass, stream.input, hidden, /*relu=*/true);
   }
   apply_dropout(pass.context, {.x = hidden, .dropout = hidden_dropout(pass)});
   stream.branch = saved.branch.row_range(0, rows);
@@ -58,15 +52,11 @@ void FeedForwardLayer::backward(Pass& pass, GradientStream& gradients, const Sav
   const Tensor hidden = saved.hidden.row_range(0, saved.input.rows);
   const Tensor d_hidden = gradients.scratch(hidden.cols);
   outer_.backward_weight(pass, hidden, gradients.branch);
-  const bool masked =
-      saved.relu_bits_written && outer_.backward_input_of_relu(pass, gradients.branch, d_hidden,
-                                                               saved.relu_bits.row_range(0, hidden.rows));
-  if (!masked) outer_.backward_input(pass, gradients.branch, d_hidden, /*accumulate=*/false);
+  outer_.backward_input(pass, gradients.branch, d_hidden, /*accumulate=*/false);
   // Of ReLU, f' is 1 where h > 0, and besides only where the mask is 0.
   apply_dropout(pass.context, {.x = d_hidden, .dropout = hidden_dropout(pass)});
-  if (pass.config.swish)
+  if (pass.config.swish) {
     swish_backward(pass.context, {.x = saved.inner.row_range(0, saved.input.rows), .d_y = d_hidden});
-  if (masked || pass.config.swish) {
     inner_.backward_parameters(pass, saved.input, d_hidden);
   } else {
     inner_.backward_relu_bias(pass, hidden, d_hidden);

@@ -14,9 +14,7 @@ class FeedForwardLayer {
     Tensor inner;   // [capacity, d_ff] T: input W1 + b1 if f is swish
     Tensor branch;  // [capacity, d_model] T, then the sum of the next norm
     ResidualNorm::Saved norm;
-    Tensor relu_bits = {};           // of `hidden` (backend/gemm.h), in training on CUDA
-    bool relu_bits_written = false;  // if the device can
-    ConstTensor input = {};          // [rows, d_model] T
+    ConstTensor input = {};  // [rows, d_model] T
   };
 
   FeedForwardLayer(Stack stack, int layer, const FeedForwardIds& ids)
@@ -26,8 +24,6 @@ class FeedForwardLayer {
   /// Of a layer whose activations are those of `shared` but for what the next layer takes as its input.
   static Saved plan_output(Arena& arena, const TransformerConfig& config, DType dtype, int64_t capacity,
                            const Saved& shared);
-  /// Memory for relu_bits. Of use only for training on CUDA.
-  static Tensor plan_relu_bits(Arena& arena, const TransformerConfig& config, int64_t capacity);
   void forward(Pass& pass, ResidualStream& stream, Saved& saved) const;
   void backward(Pass& pass, GradientStream& gradients, const Saved& saved) const;
   /// Of a layer that the pass skips.

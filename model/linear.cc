@@ -28,23 +28,6 @@ void Linear::forward(Pass& pass, ConstTensor x, Tensor y, bool relu) const {
       {.a = x, .b = pass.store.value(ids_.weight), .c = y, .bias = pass.store.bias(ids_.bias), .relu = relu});
 }
 
-bool Linear::forward_relu(Pass& pass, ConstTensor x, Tensor y, Tensor bits) const {
-  if (!pass.store.packed(ids_.weight) && bits) {
-    const GemmArgs args = {.a = x,
-                           .b = pass.store.value(ids_.weight),
-                           .c = y,
-                           .bias = pass.store.bias(ids_.bias),
-                           .relu = true,
-                           .relu_bits = bits};
-    if (gemm_takes_relu_bits(pass.context, args)) {
-      gemm(pass.context, args);
-      return true;
-    }
-  }
-  forward(pass, x, y, /*relu=*/true);
-  return false;
-}
-
 void Linear::backward_weight(Pass& pass, ConstTensor x, ConstTensor d_y) const {
   for (const auto& [begin, count] : pass.store.trained_columns(ids_.weight)) {
     gemm(pass.context, {.a = x,
@@ -102,14 +85,6 @@ void Linear::backward_input(Pass& pass, ConstTensor d_y, Tensor d_x, bool accumu
                       .c = d_x,
                       .transpose_b = true,
                       .accumulate = accumulate});
-}
-
-bool Linear::backward_input_of_relu(Pass& pass, ConstTensor d_y, Tensor d_x, Tensor bits) const {
-  const GemmArgs args = {
-      .a = d_y, .b = pass.store.value(ids_.weight), .c = d_x, .transpose_b = true, .relu_bits = bits};
-  if (!gemm_takes_relu_bits(pass.context, args)) return false;
-  gemm(pass.context, args);
-  return true;
 }
 
 }  // namespace ventris

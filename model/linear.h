@@ -17,9 +17,6 @@ class Linear {
   /// x: [rows, in] T; y: [rows, out] T.
   void forward(Pass& pass, ConstTensor x, Tensor y, bool relu = false) const;
 
-  /// y = ReLU(x W + b). True if `bits`, not empty, now say where y is positive (GemmArgs::relu_bits).
-  bool forward_relu(Pass& pass, ConstTensor x, Tensor y, Tensor bits) const;
-
   void backward_weight(Pass& pass, ConstTensor x, ConstTensor d_y) const;
   /// dW of a layer that the pass skips: zero.
   void backward_skipped(Pass& pass) const;
@@ -34,9 +31,6 @@ class Linear {
   void backward_relu_bias(Pass& pass, ConstTensor y, Tensor d_y) const;
   /// d_x = d_y W^T, or d_x += d_y W^T with `accumulate`.
   void backward_input(Pass& pass, ConstTensor d_y, Tensor d_x, bool accumulate) const;
-  /// d_x = d_y W^T where `bits` of forward_relu are set, else 0. False, with nothing done, if the device
-  /// cannot.
-  bool backward_input_of_relu(Pass& pass, ConstTensor d_y, Tensor d_x, Tensor bits) const;
 
   ParameterId bias() const { return ids_.bias; }
 

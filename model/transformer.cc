@@ -19,16 +19,6 @@
 namespace ventris {
 namespace {
 
-template <typename LayerSaved>
-void plan_relu_bits(Arena& arena, const TransformerConfig& config, std::vector<LayerSaved>& layers,
-                    int64_t rows, KeptActivations kept) {
-  for (LayerSaved& layer : layers) {
-    const bool own = kept == KeptActivations::kAll || &layer == &layers.front();
-    layer.feed_forward.relu_bits =
-        own ? FeedForwardLayer::plan_relu_bits(arena, config, rows) : layers.front().feed_forward.relu_bits;
-  }
-}
-
 /// All memory of a model except its parameters, planned in one arena.
 struct Activations {
   Tensor sinusoids = {};  // [max_positions, d_model] master, if positions are not learned
@@ -58,12 +48,6 @@ struct Activations {
                                capacity.target_rows, two_passes);
     attention_work = BatchAttentionWork::plan(arena, device, dtype, capacity);
     if (!training) return;
-    if (device == Device::kCuda) {
-      for (OfPass& pass : passes) {
-        plan_relu_bits(arena, config, pass.encoder.layers, capacity.source_rows, kept);
-        plan_relu_bits(arena, config, pass.decoder.layers, capacity.target_rows, kept);
-      }
-    }
     const int64_t rows = std::max(capacity.source_rows, capacity.target_rows);
     const int64_t wide = std::max<int64_t>(int64_t{3} * config.d_model, config.d_ff);
     gradients.residual = arena.allocate(rows, config.d_model, dtype);

@@ -23,14 +23,13 @@ class OperandTurns;
 /// The largest powers of two, up to 16, that divide the addresses of a GEMM; the choice of kernels depends on
 /// them.
 struct GemmAlignment {
-  uint32_t a = 16, b = 16, c = 16, bias = 16, relu_bits = 16;
+  uint32_t a = 16, b = 16, c = 16, bias = 16;
 
   bool operator==(const GemmAlignment&) const = default;
 };
 
 struct GemmPlanKey {
   GemmShape shape;
-  int64_t relu_bits_stride = 0;  // in bits; 0: without
   bool column_sums = false;
   GemmAlignment alignment;  // `bias`: of the column sums too
   bool tf32 = false;        // factors in f32 are rounded to TF32; set by GemmPlans
@@ -81,8 +80,6 @@ class GemmPlans {
   /// If a plan is created, candidates run on the operands and overwrite c, unless it accumulates. `bias`: [1,
   /// n] of c's dtype, as cuBLASLt requires, or null. An error if cuBLASLt has no algorithm.
   const GemmPlan& plan(const GemmPlanKey& key, const GemmArgs& args, const void* bias);
-  /// Whether plan() is no error.
-  bool exists(const GemmPlanKey& key, const GemmArgs& args, const void* bias);
   /// As gemm_sums_columns_cuda, for products that can be done in another way too.
   bool pays(const GemmPlanKey& key, const GemmArgs& args,
             const std::function<void(const GemmArgs&)>& otherwise);
@@ -117,9 +114,6 @@ class GemmPlans {
   /// Of kTimedRuns, after one to warm up; nothing if `run` says that it did not run.
   std::optional<float> milliseconds_of(const OperandTurns& turns,
                                        const std::function<bool(const GemmArgs&)>& run) const;
-  std::optional<size_t> first_that_runs(const GemmPlan& plan, const GemmArgs& args, const void* bias,
-                                        const std::vector<GemmAlgorithm>& candidates) const;
-
   cublasStatus_t enqueue(const GemmPlan& plan, const GemmArgs& args, const void* bias,
                          const GemmAlgorithm& algorithm) const;
 

@@ -86,6 +86,7 @@ KERNELS = {
     "cross_entropy_row": Kernel("cross_entropy_cuda.cu", "<BF16, true, false>", loops=((16, 0), (16, 0), (16, 16))),
     "sum_losses": Kernel("cross_entropy_cuda.cu", width=4, loops=((8, 0),)),
     "sum_columns": Kernel("bias_relu_cuda.cu", "<BF16, true>", loops=((16, 0),), at_once=4),
+    "sum_columns masked": Kernel("bias_relu_cuda.cu", "<BF16, true>", loops=((32, 16),), at_once=4),
     "add_columns": Kernel("column_sums_cuda.cu", width=4, loops=((4, 0),)),
     "sum_runs": Kernel("embedding_cuda.cu", "<BF16, true>", loops=((16, 0),)),
     "join_runs": Kernel("embedding_cuda.cu", "<BF16, true>", loops=((32, 0),)),
@@ -184,11 +185,11 @@ def step(preset, rows=ROWS):
     backward = {"encoder": "encoder backward", "decoder": "decoder backward"}
     output = "output layer and loss"
 
-    def columns(phase, times, cols):
-        """Sums of the gradient of a bias by blocks of rows."""
+    def columns(phase, times, cols, masked=False):
+        """Sums of the gradient of a bias by blocks of rows; `masked`: the gradient is first set to 0 where ReLU's result is."""
         block_rows = rows_of_partial(rows)
-        launches.append(Launch("sum_columns", phase, times, -(-cols // 256) * partials, 256, rows * cols,
-                               rows * cols * BF16 + partials * cols * F32, (block_rows / 8,), flops=rows * cols))  # fmt: skip
+        launches.append(Launch("sum_columns masked" if masked else "sum_columns", phase, times, -(-cols // 256) * partials, 256, rows * cols,
+                               (3 if masked else 1) * rows * cols * BF16 + partials * cols * F32, (block_rows / 8,), flops=rows * cols))  # fmt: skip
 
     def add(phase, times, cols):
         """All such sums of a layer, `cols` in total."""
@@ -235,7 +236,7 @@ def step(preset, rows=ROWS):
             add(backward[side], 1, d * layers)
         linear(side, layers, ff, d, first=True)
         linear(side, layers, d, ff)
-        columns(backward[side], layers, ff)
+        columns(backward[side], layers, ff, masked=True)
         columns(backward[side], layers, 2 * d)
         pieces = -(-rows // 32)
         grid = -(-pieces // 4) * -(-d // (WARP * PACK))

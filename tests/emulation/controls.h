@@ -29,7 +29,7 @@ Machine& machine();
 /// cublasStatus_t; 0: what is right.
 struct BlasAnswers {
   int heuristic = 0;      // to any question for algorithms
-  int with_epilogue = 0;  // to products with bits of ReLU or sums of an operand
+  int with_epilogue = 0;  // to products with sums of an operand
   // Milliseconds that products of op(a) = a and op(b) = b^T take longer, without and with sums of an operand.
   int plain_ms = 0;
   int sums_ms = 0;

@@ -20,10 +20,7 @@ struct EmulatedMatmul {
   int32_t epilogue = CUBLASLT_EPILOGUE_DEFAULT;
   void* vector = nullptr;    // the bias, or its gradient
   int32_t vector_type = -1;  // that of d
-  char* aux = nullptr;       // bits of ReLU
-  int64_t aux_stride = 0;
 
-  bool has_aux() const { return (epilogue & 128) != 0; }
   bool adds_bias() const { return (epilogue & CUBLASLT_EPILOGUE_BIAS) != 0; }
   bool sums_operand() const {
     return epilogue == CUBLASLT_EPILOGUE_BGRADA || epilogue == CUBLASLT_EPILOGUE_BGRADB;
@@ -150,16 +147,6 @@ void multiply(const Product& p) {
       if (p.beta != 0.0F) sum += p.beta * value(p.c_data, p.c.type, index);
       if (p.operation.adds_bias()) sum += value(p.operation.vector, p.c.type, r);
       if ((p.operation.epilogue & CUBLASLT_EPILOGUE_RELU) != 0 && !(sum > 0.0F)) sum = 0.0F;  // NaN too
-      if (p.operation.has_aux()) {
-        const int64_t bit = j * p.operation.aux_stride + r;
-        char& byte = p.operation.aux[bit / 8];
-        const int mask = 1 << (bit % 8);
-        if (p.operation.epilogue != CUBLASLT_EPILOGUE_DRELU) {
-          byte = static_cast<char>(sum > 0.0F ? byte | mask : byte & ~mask);
-        } else if ((byte & mask) == 0) {
-          sum = 0.0F;
-        }
-      }
       put(p.c_data, p.c.type, index, sum);
     }
   }
@@ -181,16 +168,10 @@ cublasStatus_t check(const EmulatedMatmul& o, const EmulatedLayout& a, const Emu
     if (layout->rows < 1 || layout->cols < 1 || layout->stride < layout->rows)
       return CUBLAS_STATUS_INVALID_VALUE;
   }
-  if ((o.has_vector() && o.vector == nullptr) || (o.has_aux() && o.aux == nullptr))
-    return CUBLAS_STATUS_INVALID_VALUE;
+  if (o.has_vector() && o.vector == nullptr) return CUBLAS_STATUS_INVALID_VALUE;
   const bool types = a.type == b.type && c.type == d.type && (c.type == a.type || c.type == CUDA_R_32F);
   if (!types || (o.has_vector() && o.vector_type != -1 && o.vector_type != d.type))
     return CUBLAS_STATUS_NOT_SUPPORTED;
-  constexpr int64_t kAuxUnit = 128;
-  if (o.has_aux() && (o.aux_stride % kAuxUnit != 0 || o.aux_stride < d.rows))
-    return CUBLAS_STATUS_NOT_SUPPORTED;
-  if (o.has_aux() && d.type == CUDA_R_32F)
-    return CUBLAS_STATUS_NOT_SUPPORTED;  // so that tests meet both answers
   // Not in the manual: the library sums an operand only if its vectors lie along the sums.
   if (o.epilogue == CUBLASLT_EPILOGUE_BGRADA && !a_plain) return CUBLAS_STATUS_NOT_SUPPORTED;
   if (o.epilogue == CUBLASLT_EPILOGUE_BGRADB && b_plain) return CUBLAS_STATUS_NOT_SUPPORTED;
@@ -199,10 +180,11 @@ cublasStatus_t check(const EmulatedMatmul& o, const EmulatedLayout& a, const Emu
 
 /// What an algorithm was found for, in its 64 bytes: which it is, and the alignments that it counts on.
 struct Claim {
-  enum Operand { kA, kB, kC, kD, kVector, kAux, kOperands };
+  enum Operand { kA, kB, kC, kD, kVector, kOperands };
   uint64_t mark = kMark;
   uint64_t algorithm = 1;
   uint64_t alignment[kOperands] = {};
+  uint64_t unused = 0;
 
   bool known() const { return mark == kMark && algorithm >= 1 && algorithm <= kAlgorithms; }
 };
@@ -215,7 +197,7 @@ size_t unit_of(uint64_t algorithm, const EmulatedLayout& layout) {
   return algorithm == 1 ? layout.element() : kVector;
 }
 bool takes_epilogue(uint64_t algorithm, const EmulatedMatmul& o) {
-  return algorithm != 1 || (!o.has_aux() && !o.sums_operand());
+  return algorithm != 1 || !o.sums_operand();
 }
 /// Whether columns begin at multiples of the algorithm's unit if the matrix does.
 bool strides_fit(uint64_t algorithm, std::initializer_list<const EmulatedLayout*> layouts) {
@@ -321,12 +303,6 @@ cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t operation,
     case CUBLASLT_MATMUL_DESC_BIAS_POINTER:
       taken = take(operation->vector, from, bytes);
       break;
-    case CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER:
-      taken = take(operation->aux, from, bytes);
-      break;
-    case CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD:
-      taken = take(operation->aux_stride, from, bytes);
-      break;
     case CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE:
       taken = take(operation->vector_type, from, bytes);
       break;
@@ -390,9 +366,8 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtM
   Claim claim;
   std::copy_n(preference->alignment, Claim::kVector, claim.alignment);
   // "Routines that don't dereference this pointer [...] depend on its value to determine expected pointer
-  // alignment" (CUBLASLT_MATMUL_DESC_BIAS_POINTER, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER).
+  // alignment" (CUBLASLT_MATMUL_DESC_BIAS_POINTER).
   claim.alignment[Claim::kVector] = alignment_of(operation->vector);
-  claim.alignment[Claim::kAux] = alignment_of(operation->aux);
   for (uint64_t algorithm = 1; algorithm <= kAlgorithms && *found < wanted; ++algorithm) {
     const size_t workspace = workspace_of(algorithm, *d);
     if (algorithm != 1 && (!splits || workspace > preference->workspace)) continue;
@@ -452,18 +427,16 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t oper
                         plain ? a_layout->cols : a_layout->rows,
                         static_cast<int64_t>(claim.algorithm)};
   const size_t vector_bytes = static_cast<size_t>(product.vector_size()) * d_layout->element();
-  const size_t aux_bytes = static_cast<size_t>(d_layout->cols * operation->aux_stride / 8);
   constexpr uint64_t kWorkspaceAlignment = 16;
   if (!on_device(a, a_layout->bytes()) || !on_device(b, b_layout->bytes()) ||
       !on_device(d, d_layout->bytes()) ||
-      (operation->has_vector() && !on_device(operation->vector, vector_bytes)) ||
-      (operation->has_aux() && !on_device(operation->aux, aux_bytes)) || needed > workspace_bytes ||
+      (operation->has_vector() && !on_device(operation->vector, vector_bytes)) || needed > workspace_bytes ||
       (needed != 0 && (!on_device(workspace, needed) || alignment_of(workspace) < kWorkspaceAlignment)))
     return CUBLAS_STATUS_INVALID_VALUE;
   if (const int answer = ventris::emulation::blas_answers().with_epilogue;
-      answer != 0 && (operation->has_aux() || operation->sums_operand()))
+      answer != 0 && operation->sums_operand())
     return static_cast<cublasStatus_t>(answer);
-  const void* const addresses[] = {a, b, c, d, operation->vector, operation->aux};
+  const void* const addresses[] = {a, b, c, d, operation->vector};
   for (size_t i = 0; i < Claim::kOperands; ++i) {
     if (alignment_of(addresses[i]) < claim.alignment[i]) return CUBLAS_STATUS_NOT_SUPPORTED;
   }

@@ -22,10 +22,8 @@ struct Question {
   int32_t transpose_a = CUBLAS_OP_N, transpose_b = CUBLAS_OP_N;
   int64_t a_gap = 0, b_gap = 0, d_gap = 0;  // of the leading dimensions
   int32_t epilogue = CUBLASLT_EPILOGUE_DEFAULT;
-  uintptr_t vector = 16;  // addresses that say alignments
-  uintptr_t aux = 16;
+  uintptr_t vector = 16;  // an address that says an alignment
   int32_t vector_type = -1;
-  int64_t aux_stride = 128;
   std::array<uint32_t, 4> alignment = {16, 16, 16, 16};
   int wanted = 8;
 };
@@ -50,8 +48,6 @@ class Descriptions {
     set(CUBLASLT_MATMUL_DESC_EPILOGUE, q.epilogue);
     set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, q.vector);
     set(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, q.vector_type);
-    set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, q.aux);
-    set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, q.aux_stride);
   }
   ~Descriptions() {
     for (cublasLtMatrixLayout_t one : {a, b, d}) static_cast<void>(cublasLtMatrixLayoutDestroy(one));
@@ -146,37 +142,6 @@ TEST(CublasLtTwin, AnswersQuestionsForAlgorithmsAsDocumented) {
       {"a less aligned a", [](Question& q) { q.alignment[0] = 8; }, kDone, 1},
       {"a less aligned d", [](Question& q) { q.alignment[3] = 2; }, kDone, 1},
       {"an element that is not aligned", [](Question& q) { q.alignment[1] = 1; }, kDone, 0},
-      {"bits of ReLU", epilogue(CUBLASLT_EPILOGUE_RELU_AUX), kDone, 2},
-      {"bits of ReLU, an odd stride",
-       [](Question& q) {
-         q.epilogue = CUBLASLT_EPILOGUE_DRELU;
-         q.b_gap = 1;
-       },
-       kDone, 0},
-      {"bits that are no multiple of 128",
-       [](Question& q) {
-         q.epilogue = CUBLASLT_EPILOGUE_RELU_AUX_BIAS;
-         q.aux_stride = 64;
-       },
-       kRefused},
-      {"fewer bits than rows",
-       [](Question& q) {
-         q.epilogue = CUBLASLT_EPILOGUE_DRELU;
-         q.m = 192;
-       },
-       kRefused},
-      {"bits of f32",
-       [](Question& q) {
-         q.epilogue = CUBLASLT_EPILOGUE_DRELU;
-         q.type = q.d_type = CUDA_R_32F;
-       },
-       kRefused},
-      {"no address of bits",
-       [](Question& q) {
-         q.epilogue = CUBLASLT_EPILOGUE_DRELU;
-         q.aux = 0;
-       },
-       kWrong},
       {"a bias of another type",
        [](Question& q) {
          q.epilogue = CUBLASLT_EPILOGUE_BIAS;
@@ -294,59 +259,6 @@ TEST_F(CudaGemmRefusals, ARefusedPlainProductIsAnErrorThatNamesIt) {
   EXPECT_EQ(error->code(), ExitCode::kUnavailable);
   for (const char* part : {"gemm bf16", "m 11 n 13 k 17", "no algorithm"})
     EXPECT_NE(std::string(error->what()).find(part), std::string::npos) << error->what();
-}
-
-/// Products with bits of ReLU that the library refuses, each for another reason: the program is told, and
-/// the same product without bits is right.
-TEST_F(CudaGemmRefusals, ProductsWithBitsThatAreRefusedAreDoneWithout) {
-  constexpr int64_t kRows = 24;
-  constexpr int64_t kCols = 160;
-  constexpr int64_t kInner = 32;
-  struct Case {
-    const char* what;
-    DType dtype = DType::kBF16;
-    int64_t a_gap = 0, b_gap = 0, c_gap = 0;
-    int64_t a_offset = 0;  // elements
-    int64_t bits_gap = 0;  // of 16 bits
-    int product = 0;       // the answer to the product itself
-    bool taken = false;
-  };
-  const Case cases[] = {
-      {.what = "nothing spoilt", .taken = true},
-      {.what = "f32", .dtype = DType::kF32},
-      {.what = "an odd stride of a", .a_gap = 1},
-      {.what = "an odd stride of b", .b_gap = 3},
-      {.what = "an odd stride of c", .c_gap = 2},
-      {.what = "an address of a that is not aligned", .a_offset = 1},
-      {.what = "bits that are no multiple of 128", .bits_gap = 4},
-      {.what = "the product alone", .product = CUBLAS_STATUS_NOT_SUPPORTED},
-  };
-  for (const Case& one : cases) {
-    SCOPED_TRACE(one.what);
-    emulation::blas_answers().with_epilogue = one.product;
-    Context context({.device = Device::kCuda, .scratch_bytes = 1 << 16});
-    const Buffer a = Buffer::random(kRows, kInner, one.dtype, 1, 0.5);
-    const Buffer b = Buffer::random(kInner, kCols, one.dtype, 2, 0.5);
-    const DeviceMatrix device_a(a, one.a_gap);
-    const DeviceMatrix device_b(b, one.b_gap);
-    const DeviceMatrix c(kRows, kCols, one.dtype, one.c_gap);
-    const DeviceMatrix bits(kRows, relu_bits_cols(kCols), DType::kBF16, one.bits_gap);
-    GemmArgs args = {.a = device_a.view().col_range(one.a_offset, kInner - one.a_offset),
-                     .b = device_b.view().row_range(one.a_offset, kInner - one.a_offset),
-                     .c = c.view(),
-                     .relu = true,
-                     .relu_bits = bits.view()};
-    EXPECT_EQ(gemm_takes_relu_bits(context, args), one.taken);
-    args.relu_bits = {};
-    gemm(context, args);
-    VENTRIS_CUDA_CHECK(cudaStreamSynchronize(cuda::stream_of(context)));
-    Buffer expected(kRows, kCols, one.dtype);
-    gemm(cpu_context(), {.a = a.view().col_range(one.a_offset, kInner - one.a_offset),
-                         .b = b.view().row_range(one.a_offset, kInner - one.a_offset),
-                         .c = expected.view(),
-                         .relu = true});
-    expect_matches("c", c, expected, one.dtype);
-  }
 }
 
 }  // namespace

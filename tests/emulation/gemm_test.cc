@@ -34,48 +34,5 @@ TEST(CudaGemm, AShapeThatWasMetCanBeCapturedAndANewOneIsRefused) {
   VENTRIS_CUDA_CHECK(cudaGraphDestroy(graph));
 }
 
-/// Forward with ReLU, then a product that its bits mask; or, where cuBLASLt has no such product, an error.
-TEST(CudaGemm, BitsOfReluMaskAnotherProductIfTheLibraryCan) {
-  constexpr int64_t kRows = 24;
-  constexpr int64_t kCols = 160;  // the bits of a row are padded to 256
-  constexpr int64_t kInner = 32;
-  for (const DType dtype : kDeviceDTypes) {
-    SCOPED_TRACE(name_of(dtype));
-    GemmProduct forward({.m = kRows, .n = kCols, .k = kInner}, dtype);
-    GemmProduct backward({.m = kRows, .n = kCols, .k = 2 * kInner}, dtype);
-    const Buffer bias = Buffer::random(1, kCols, dtype, 5);
-    const DeviceMatrix device_bias(bias);
-    const DeviceMatrix bits(kRows, relu_bits_cols(kCols), DType::kBF16);
-    GemmArgs first =
-        forward.args(forward.device_a.view(), forward.device_b.view(), forward.device_result.view());
-    first.bias = device_bias.view();
-    first.relu = true;
-    first.relu_bits = bits.view();
-    GemmArgs second =
-        backward.args(backward.device_a.view(), backward.device_b.view(), backward.device_result.view());
-    second.relu_bits = bits.view();
-    const bool takes = gemm_takes_relu_bits(cuda_context(), first);
-    EXPECT_EQ(gemm_takes_relu_bits(cuda_context(), second), takes);
-    if (!takes) {
-      EXPECT_THROW(gemm(cuda_context(), first), Error);
-      continue;
-    }
-    gemm(cuda_context(), first);
-    gemm(cuda_context(), second);
-    const Buffer y = forward.device_result.get(cuda_stream());
-    backward.on_cpu();
-    Buffer masked = backward.result;
-    int64_t zeros = 0;
-    for (int64_t i = 0; i < y.size(); ++i) {
-      if (y.get(i) > 0.0) continue;
-      masked.set(i, 0.0);
-      ++zeros;
-    }
-    EXPECT_GT(zeros, 0);
-    EXPECT_LT(zeros, y.size());
-    expect_matches("the masked product", backward.device_result, masked, dtype);
-  }
-}
-
 }  // namespace
 }  // namespace ventris::testing

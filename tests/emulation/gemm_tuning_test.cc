@@ -68,20 +68,6 @@ TEST_F(CudaGemmTuning, ADamagedFileIsIgnored) {
   }
 }
 
-TEST_F(CudaGemmTuning, AProductThatTheLibraryRefusesIsAskedForOnce) {
-  for (const DType dtype : {DType::kF32, DType::kBF16}) {  // the emulated library takes bits in bf16 alone
-    GemmProduct p(kTuned, dtype);
-    const DeviceMatrix bits(kTuned.m, relu_bits_cols(kTuned.n), DType::kBF16);
-    GemmArgs args = p.args(p.device_a.view(), p.device_b.view(), p.device_result.view());
-    args.relu_bits = bits.view();
-    Context context({.device = Device::kCuda, .scratch_bytes = 1 << 16});
-    EXPECT_EQ(gemm_takes_relu_bits(context, args), dtype == DType::kBF16);
-    const int64_t before = emulation::launches()["product"];
-    EXPECT_EQ(gemm_takes_relu_bits(context, args), dtype == DType::kBF16);
-    EXPECT_EQ(emulation::launches()["product"], before);
-  }
-}
-
 TEST_F(CudaGemmTuning, ShapesOfDecodingAreNotTimed) {
   GemmProduct p({.m = 63, .n = 64, .k = 64}, DType::kF32);
   EXPECT_EQ(run(p), 1);

@@ -1,4 +1,5 @@
 """The unpacked archive of pack.sh, and a stage of first_hour.py that runs its programs."""
+import glob
 import json
 import os
 import re
@@ -12,6 +13,7 @@ import table
 
 # What programs and scripts print where there is no device that works.
 NO_DEVICE = re.compile(r"no CUDA device can be used|--device cuda: ")
+LINKERS = ("/lib64/ld-linux-x86-64.so.*", "/lib/ld-linux-aarch64.so.*")
 DEVICE_TOOLS = ("/usr/local/cuda*/bin", "/usr/local/cuda*/compute-sanitizer", "/opt/nvidia/nsight-compute/*")
 
 
@@ -48,6 +50,18 @@ class Kit:
             finished = table.execute([self.tests, "--gtest_filter=none"], 60)
             self.reason_without_device = table.last_words(finished.errors) if finished.code == 77 else ""
         return self.reason_without_device
+
+    def without_shell(self, words):
+        """The words of a command of the kit, with the program of bin/ started by the dynamic linker: ncu sees no kernel of a program that a shell
+        becomes, and with --target-processes all it ends the process that reads HDF5 files."""
+        name = os.path.basename(words[0])
+        with open(os.path.join(self.root, "cuda_path"), encoding="utf-8") as file:
+            of_cuda = file.read()
+        folders = [os.path.join(self.root, "libs"), os.environ.get("LD_LIBRARY_PATH", ""), of_cuda]
+        linkers = [path for pattern in LINKERS for path in glob.glob(pattern)]
+        if not linkers:
+            raise table.Failed(f"no dynamic linker is at {' or '.join(LINKERS)}")
+        return [linkers[0], "--library-path", ":".join(filter(None, folders)), os.path.join(self.root, "programs", name), *words[1:]]
 
     def result(self, name):
         """The path of a result file."""
@@ -111,12 +125,12 @@ class Stage:
         self.run(*launcher, *self.training(name, *options, preset=preset, precision=precision, steps=steps), **variables)
         return self.path(name)
 
-    def training(self, name, *options, preset="base", precision="bf16", steps, save_every=0):
-        """The words of that command; the last step is always saved."""
+    def training(self, name, *options, preset="base", precision="bf16", steps, save_every=0, digest_every=1):
+        """The words of that command; the last step is always saved. A digest takes longer than a step: its parameters are hashed on the CPU."""
         sizes = self.kit.sizes
         return [self.kit.ventris, "train", "--corpus", self.kit.corpus, "--model-dir", self.path(name), "--device", sizes.device, "--preset", preset,
                 "--precision", precision, "--batch-source-tokens", sizes.batch_tokens, "--batch-target-tokens", sizes.batch_tokens,
-                "--max-steps", steps, "--valid-every", 0, "--save-every", save_every, "--log-every", sizes.log_every, "--digest-every", 1,
+                "--max-steps", steps, "--valid-every", 0, "--save-every", save_every, "--log-every", sizes.log_every, "--digest-every", digest_every,
                 *sizes.models[preset], *sizes.options, *options]
 
 
@@ -152,14 +166,14 @@ def stop(process):
 
 
 class DeviceMemory:
-    """Peak memory in use on the first GPU during a run, above that in use before, in MiB; None if nvidia-smi is missing.
-    A ventris process allocates its memory at the start, so two samples a second are enough."""
+    """Peak memory in use on the first GPU during a run, above the least in use since its start, in MiB; None if nvidia-smi is missing. A process
+    that has just ended may still hold its memory at the start. A ventris process allocates its memory at the start, so two samples a second are
+    enough."""
 
     QUERY = ["nvidia-smi", "--id=0", "--query-gpu=memory.used", "--format=csv,noheader,nounits"]
 
     def __init__(self):
-        self.before = self.used()
-        self.most = self.before
+        self.least = self.most = self.used()
         self.done = threading.Event()
         self.thread = threading.Thread(target=self.watch)
 
@@ -171,7 +185,9 @@ class DeviceMemory:
 
     def watch(self):
         while self.most is not None and not self.done.wait(0.5):
-            self.most = max(self.most, self.used() or 0)
+            used = self.used()
+            if used is not None:
+                self.least, self.most = min(self.least, used), max(self.most, used)
 
     def __enter__(self):
         self.thread.start()
@@ -182,4 +198,4 @@ class DeviceMemory:
         self.thread.join()
 
     def mib(self):
-        return None if self.most is None else self.most - self.before
+        return None if self.most is None else self.most - self.least

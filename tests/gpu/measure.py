@@ -63,7 +63,7 @@ def measure_steps(kit, stage):
 
 
 def measure_profile(kit, stage):
-    words = stage.training("run", "--profile", "--json", steps=kit.sizes.profile_steps)
+    words = stage.training("run", "--profile", "--json", steps=kit.sizes.profile_steps, digest_every=0)
     profile = json.loads(stage.run(*words).output.strip().splitlines()[-1])["profile"]
     kit.measured["profile"] = profile
     return f"{profile['step_ms']:.2f} ms a step without a graph, mean of {profile['steps']}"
@@ -94,9 +94,9 @@ def function_name(kernel):
 def measure_kernels(kit, stage):
     """Kernels by their times, and the costliest ones in detail."""
     ncu = checks.find_tool("ncu")
-    common = [ncu, "--clock-control", "none", "--target-processes", "all", "--csv", "--page", "details", "--print-units", "base"]
+    common = [ncu, "--clock-control", "none", "--target-processes", "application-only", "--csv", "--page", "details", "--print-units", "base"]
     # Without trials of products that tuning makes: those of the earlier stages are on file.
-    training = lambda name: stage.training(name, "--no-cuda-graph", steps=STEPS_UNDER_NCU)
+    training = lambda name: kit.without_shell(stage.training(name, "--no-cuda-graph", steps=STEPS_UNDER_NCU, digest_every=0))
     stage.run(*training("choices"))
     times = stage.path("times.csv")
     stage.run(*common, "--metrics", DURATION, "--log-file", times, *training("times"))
@@ -166,7 +166,7 @@ def measure_attention(kit, stage):
 
 def measure_pytorch(compiled):
     """A stage that trains the same models in PyTorch."""
-    name = "PyTorch, torch.compile" if compiled else "PyTorch, eager"
+    name = "PyTorch, torch.compile of layers and loss" if compiled else "PyTorch, eager"
 
     def train(kit, stage, preset):
         sizes = kit.sizes
@@ -175,7 +175,7 @@ def measure_pytorch(compiled):
                    *sizes.peer_options]
         variables = {}
         if compiled:
-            options += ["--compile", "--compile-seconds", sizes.compile_seconds]
+            options += ["--compile", "--regional", "--compile-seconds", sizes.compile_seconds]
             variables["TORCHINDUCTOR_CACHE_DIR"] = stage.path("inductor")
         most = min(limits.of_peer(sizes, compiled), stage.left())
         try:

@@ -123,7 +123,7 @@ if [[ $(ldd "$ventris") == *libmpi.so* ]]; then
   cp -rL /usr/share/openmpi "$kit/openmpi/share"
   copy_libraries "$folder"/*.so
   # shellcheck disable=SC2016
-  wrap mpirun "$mpirun" 'export OPAL_PREFIX="$kit/openmpi" PMIX_INSTALL_PREFIX="$kit/openmpi" OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1' \
+  wrap mpirun "$mpirun" 'export OPAL_PREFIX="$kit/openmpi" PMIX_INSTALL_PREFIX="$kit/openmpi" PMIX_MCA_pcompress_base_silence_warning=1 OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1' \
     'export OMPI_MCA_plm=isolated OMPI_MCA_pml=ob1 OMPI_MCA_btl=self,vader OMPI_MCA_btl_vader_single_copy_mechanism=none OMPI_MCA_oob_tcp_if_include=lo'
 else
   printf '#!/bin/sh\necho "error: the program was built without MPI" >&2\nexit 69\n' >"$kit/bin/mpirun"

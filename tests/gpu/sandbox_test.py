@@ -218,7 +218,7 @@ class Kit(unittest.TestCase):
         result = subprocess.run(words, capture_output=True, text=True, env={**os.environ, "PYTHON": PEER_PYTHON}, check=False)
         self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
         with open(os.path.join(output, "summary.md"), encoding="utf-8") as file:
-            self.assertRegex(file.read(), r"\| base \| PyTorch, torch.compile \([0-9.]+\) \| [0-9.]+ \|")
+            self.assertRegex(file.read(), r"\| base \| PyTorch, torch.compile of layers and loss \([0-9.]+\) \| [0-9.]+ \|")
 
     def add_pytorch(self, root):
         self.assertTrue(PEER_PYTHON, "VENTRIS_PEER_PYTHON names no Python")

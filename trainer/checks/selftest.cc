@@ -48,7 +48,6 @@ void SelftestRun::run(const char* name, const std::string& shape, const char* dt
     if (error.code() == ExitCode::kUnavailable) throw;
     trial.fail_with(error.what());
   }
-  if (trial.left_out()) return;
   tell_({.kernel = name,
          .shape = shape,
          .dtype = dtype_name,

@@ -71,10 +71,10 @@ void compare_row(const T* got, int64_t row, int64_t cols, const double* expected
   }
 }
 
-double root_mean_square(const Matrix& x) {
+double root_mean_square(const double* values, int64_t count) {
   double sum = 0.0;
-  for (const double value : x.values) sum += value * value;
-  return x.values.empty() ? 0.0 : std::sqrt(sum / static_cast<double>(x.values.size()));
+  for (int64_t i = 0; i < count; ++i) sum += values[i] * values[i];
+  return count == 0 ? 0.0 : std::sqrt(sum / static_cast<double>(count));
 }
 
 }  // namespace
@@ -146,8 +146,22 @@ std::vector<int32_t> Trial::draw_integers(int64_t count, int64_t limit) {
 
 void Trial::expect(const char* name, const ConstTensor& got, const Matrix& expected, Tolerance tolerance,
                    double scale) {
+  compare(name, got, expected, tolerance, std::vector<double>(static_cast<size_t>(expected.rows), scale));
+}
+
+void Trial::expect(const char* name, const ConstTensor& got, const Matrix& expected, Tolerance tolerance) {
+  const double of_all = root_mean_square(expected.row(0), expected.rows * expected.cols);
+  std::vector<double> scales(static_cast<size_t>(expected.rows));
+  context_.pool().for_ranges(expected.rows, kRowsOfTask, [&](int64_t begin, int64_t end, int) {
+    for (int64_t r = begin; r < end; ++r)
+      scales[static_cast<size_t>(r)] = std::max(of_all, root_mean_square(expected.row(r), expected.cols));
+  });
+  compare(name, got, expected, tolerance, scales);
+}
+
+void Trial::compare(const char* name, const ConstTensor& got, const Matrix& expected, Tolerance tolerance,
+                    const std::vector<double>& scales) {
   const int64_t step = rows_of_piece(got.rows, static_cast<size_t>(got.cols) * size_of(got.dtype));
-  tolerance.absolute *= scale;
   Worst worst;
   for (int64_t first = 0; first < got.rows; first += step) {
     const int64_t count = std::min(step, got.rows - first);
@@ -157,10 +171,12 @@ void Trial::expect(const char* name, const ConstTensor& got, const Matrix& expec
     context_.pool().for_ranges(count, kRowsOfTask, [&](int64_t begin, int64_t end, int) {
       Worst& own = found[static_cast<size_t>(begin / kRowsOfTask)];
       for (int64_t r = begin; r < end; ++r) {
-        const double* wanted = expected.row((first + r) % expected.rows);
+        const int64_t row = (first + r) % expected.rows;
+        const double* wanted = expected.row(row);
+        const Tolerance of_row = {tolerance.absolute * scales[static_cast<size_t>(row)], tolerance.relative};
         piece.dtype == DType::kBF16
-            ? compare_row(piece.row<BF16>(r), first + r, piece.cols, wanted, tolerance, own)
-            : compare_row(piece.row<float>(r), first + r, piece.cols, wanted, tolerance, own);
+            ? compare_row(piece.row<BF16>(r), first + r, piece.cols, wanted, of_row, own)
+            : compare_row(piece.row<float>(r), first + r, piece.cols, wanted, of_row, own);
       }
     });
     for (const Worst& one : found) {
@@ -169,10 +185,6 @@ void Trial::expect(const char* name, const ConstTensor& got, const Matrix& expec
   }
   note(worst.error, fmt::format("{}[{}, {}] is {:.6g}, expected {:.6g}", name, worst.row, worst.col,
                                 worst.got, worst.expected));
-}
-
-void Trial::expect(const char* name, const ConstTensor& got, const Matrix& expected, Tolerance tolerance) {
-  expect(name, got, expected, tolerance, root_mean_square(expected));
 }
 
 void Trial::expect(const char* name, double got, double expected, Tolerance tolerance) {
