@@ -50,8 +50,10 @@ if ! $run_tests; then exit 0; fi
 # Tests of the command line mostly wait: four times as many tests as cores keep the cores busy.
 at_once=$((4 * $(cores)))
 
-# The kernels of the smallest instruction set, in addition to the default of this processor (backend/instruction_set.h). They
-# run first, so that the summary of all tests is printed last.
+# The kernels of the smallest instruction set, in addition to the default of this processor (backend/instruction_set.h): operations,
+# models, and what of training computes. They run first, so that the summary of all tests is printed last.
+of_kernels='^(backend|model)\.|^cli\.(digest|reduction|score)_test'
+of_kernels+='|^trainer\.(Agreement|AverageOfTraining|Export|Optimizer|Replicas|Resume|Selftest|Train|Translation|WeightedPairs)'
 if [[ $preset == release ]]; then
   kernels=$(build/release/ventris --version | sed -n 's/^ISA: *//p')
   case $kernels in
@@ -59,7 +61,7 @@ if [[ $preset == release ]]; then
     *", of avx2,"*)
       note "Testing the kernels of avx2"
       VENTRIS_ISA=avx2 ctest --preset release --parallel "$at_once" \
-        -R '^(backend|model|trainer)\.|^cli\.(digest|reduction|score)_test' "${ctest_options[@]}"
+        -R "$of_kernels" "${ctest_options[@]}"
       ;;
     *) echo "The kernels are compiled for ${kernels%%,*} only" ;;
   esac

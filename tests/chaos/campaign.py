@@ -22,7 +22,7 @@ from job import Job
 START_SECONDS = 60
 END_SECONDS = 60
 QUIET_SECONDS = 3600
-STOP_TIMEOUT = 2
+STOP_TIMEOUT = 6  # 2 s were too short to start two ranks on cores with seven other tests
 LAUNCHER_SECONDS = 20
 # Time in which the ranks end after their launcher has ended.
 ORPHAN_SECONDS = 30

@@ -140,15 +140,14 @@ TEST(TransformerGradients, WithLayerDropMatchFiniteDifferences) {
 }
 
 TEST(TransformerGradients, WithRDropMatchFiniteDifferences) {
-  for (const bool pre_norm : {false, true}) {
-    for (TransformerConfig config : {testing::tiny_config(pre_norm), testing::marian_config(pre_norm)}) {
-      check_all_gradients(config, {}, 11, 5.0F);
-      check_all_gradients(config, {0.25F, 2.5F, 0.0F, 1.0F}, 11, 0.5F);
-      config.encoder_layerdrop = config.decoder_layerdrop = 0.5F;
-      check_all_gradients(config, {}, 3, 2.0F);
-    }
-    check_all_gradients(testing::two_vocabularies(testing::tiny_config(pre_norm), Tie::kNone), {}, 11, 5.0F);
-  }
+  // Each takes twice as many passes as the others here: every variant once.
+  check_all_gradients(testing::tiny_config(false), {}, 11, 5.0F);
+  check_all_gradients(testing::tiny_config(true), {0.25F, 2.5F, 0.0F, 1.0F}, 11, 0.5F);
+  check_all_gradients(testing::marian_config(true), {}, 11, 5.0F);
+  TransformerConfig dropping = testing::marian_config(false);
+  dropping.encoder_layerdrop = dropping.decoder_layerdrop = 0.5F;
+  check_all_gradients(dropping, {}, 3, 2.0F);
+  check_all_gradients(testing::two_vocabularies(testing::tiny_config(false), Tie::kNone), {}, 11, 5.0F);
 }
 
 /// Without dropout both passes are one, and what is added to the loss is 0.
