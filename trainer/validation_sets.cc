@@ -6,7 +6,6 @@
 #include <charconv>
 #include <cmath>
 #include <nlohmann/json.hpp>
-#include <ranges>
 #include <string_view>
 
 #include "backend/error.h"
@@ -52,8 +51,11 @@ double parsed_weight(std::string_view text, const std::string& all) {
 
 std::vector<SetWeight> parse_valid_best(const std::string& text) {
   std::vector<SetWeight> weights;
-  for (const auto& part : std::views::split(text, ',')) {
-    const std::string_view word(part.begin(), part.end());
+  // By hand: clang 14 does not compile the splitting view of libstdc++ 12.
+  for (size_t begin = 0; begin <= text.size();) {
+    const size_t end = std::min(text.find(',', begin), text.size());
+    const std::string_view word = std::string_view(text).substr(begin, end - begin);
+    begin = end + 1;
     const size_t equals = std::min(word.find('='), word.size());
     const std::string name(word.substr(0, equals));
     if (name.empty()) fail(ExitCode::kBadConfiguration, "--valid-best {}: a name of a set is missing", text);

@@ -162,11 +162,19 @@ __global__ void store_pair(uint16_t* to) {
   *reinterpret_cast<uint32_t*>(to) = 1;
 }
 
+#ifdef __clang__
+constexpr bool kChecksStructs = false;
+#else
+constexpr bool kChecksStructs = true;
+#endif
+
 TEST_P(KernelFaults, AnUnalignedVectorLoadIsFound) {
+  if (!kChecksStructs) GTEST_SKIP() << "clang does not check accesses to whole structs";
   const DeviceArray<float> numbers(std::vector<float>(8));
   expect_unaligned(load_vector, numbers.data() + 1, numbers.data());
 }
 TEST_P(KernelFaults, AnUnalignedVectorStoreIsFound) {
+  if (!kChecksStructs) GTEST_SKIP() << "clang does not check accesses to whole structs";
   const DeviceArray<float> numbers(std::vector<float>(8));
   expect_unaligned(store_vector, numbers.data() + 2);
 }
