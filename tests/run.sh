@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Builds everything and runs all tests. Usage: tests/run.sh [--asan | --tsan | --gpu] [--build | --test] [options of ctest]
-#   --asan  with AddressSanitizer and UndefinedBehaviorSanitizer     --tsan  with ThreadSanitizer, the threaded parts and the kernels only
-#   --gpu   with the program built by nvcc; includes tests on GPUs, which are skipped if there is none
+# Builds everything and tests the program. Usage: tests/run.sh [--all | --asan | --tsan | --gpu] [--build | --test] [options of ctest]
+#   --all    also the kernels of AVX2 beside those of this processor, and the tests of the repository itself (label `repository`)
+#   --asan   with AddressSanitizer and UndefinedBehaviorSanitizer     --tsan  with ThreadSanitizer, the threaded parts and the kernels only
+#   --gpu    with the program built by nvcc; includes tests on GPUs, which are skipped if there is none
 #   --build  only builds     --test  only tests an existing build
 # CUDAARCHS in the environment: the architectures that nvcc compiles for, "90a-real" by default.
 set -euo pipefail
@@ -11,17 +12,19 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 source "$root/launch/setup.sh"
 
 preset="release"
+all=false
 build=true
 run_tests=true
 ctest_options=()
 for argument in "$@"; do
   case $argument in
+    --all) all=true ;;
     --asan) preset=asan ;;
     --tsan) preset=tsan ;;
     --gpu) preset=cuda ;;
     --build) run_tests=false ;;
     --test) build=false ;;
-    --help) sed -n '2,6s/^# //p' "${BASH_SOURCE[0]}" && exit 0 ;;
+    --help) sed -n '2,7s/^# //p' "${BASH_SOURCE[0]}" && exit 0 ;;
     *) ctest_options+=("$argument") ;;
   esac
 done
@@ -56,7 +59,7 @@ at_once=$((4 * $(cores)))
 # models, and what of training computes. They run first, so that the summary of all tests is printed last.
 of_kernels='^(backend|model)\.|^cli\.(digest|reduction|score)_test'
 of_kernels+='|^trainer\.(Agreement|AverageOfTraining|Export|Optimizer|Replicas|Resume|Selftest|Train|Translation|WeightedPairs)'
-if [[ $preset == release ]]; then
+if $all && [[ $preset == release ]]; then
   kernels=$(build/release/ventris --version | sed -n 's/^ISA: *//p')
   case $kernels in
     "avx2, of avx2,"*) echo "Of the compiled instruction sets this processor has only AVX2: the tests run with the kernels of avx2" ;;
@@ -70,6 +73,8 @@ if [[ $preset == release ]]; then
 fi
 
 note "Testing"
+# A choice by the options of ctest is one among all tests.
+if ! $all && ((${#ctest_options[@]} == 0)); then ctest_options=(--label-exclude '^repository$'); fi
 ctest --preset "$preset" --parallel "$at_once" "${ctest_options[@]}"
 
 if [[ $preset == cuda ]]; then

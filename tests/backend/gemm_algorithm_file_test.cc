@@ -12,9 +12,9 @@ namespace {
 
 class GemmAlgorithms : public ::testing::Test {
  protected:
-  void TearDown() override { std::filesystem::remove_all(folder_); }
-  const std::string folder_ =
-      ::testing::TempDir() + "ventris-algorithms-" + std::to_string(getpid()) + "/new";
+  void TearDown() override { std::filesystem::remove_all(parent_); }
+  const std::string parent_ = ::testing::TempDir() + "ventris-algorithms-" + std::to_string(getpid());
+  const std::string folder_ = parent_ + "/new";
 };
 
 const GemmAlgorithm kOne = {1, 2, 3, 4, 5, 6, 7, 0xFEDCBA9876543210U};

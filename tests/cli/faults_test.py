@@ -164,7 +164,7 @@ class Faults(support.CommandLineTest):
                 made = self.read(log).decode().splitlines()
                 saved = max(self.checkpoints(name), default=0)
                 before = self.newest(made[:-1], old_steps)
-                self.assertGreaterEqual(len(made), number)
+                self.assertGreaterEqual(len(made), number, result.stderr)
                 if settings.get("VICTIM", 0) == 0:
                     self.assertEqual(result.returncode, 128 + 9 if ranks > 1 else -9, result.stderr)
                     self.assertEqual(len(made), number)
@@ -222,7 +222,7 @@ class Faults(support.CommandLineTest):
                     result = self.start(name, ranks, self.faults(
                         name, part, **{"": what}, AT=number, LOG=log, RANK=rank_0(ranks), **settings))  # fmt: skip
                     made = self.read(log).decode().splitlines()
-                    self.assertGreaterEqual(len(made), number)
+                    self.assertGreaterEqual(len(made), number, result.stderr)
                     self.assertFalse(self.leftovers(name))
                     check(result, made, number, getattr(errno, what.removeprefix("short-")))
                     self.assertEqual(self.read(self.checkpoints(name)[OLD_STEPS]), old)

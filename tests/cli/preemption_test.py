@@ -1,6 +1,7 @@
 """Stops that are asked for by signals, at any moment: the run that goes on comes to the bits of one that was left alone."""
 
 import json
+import contextlib
 import os
 import re
 import shutil
@@ -32,8 +33,12 @@ LONG_STEPS = [
 
 
 def children_of(process):
-    with open(f"/proc/{process}/task/{process}/children", encoding="ascii") as file:
-        return [int(child) for child in file.read().split()]
+    """None of a process that has ended."""
+    try:
+        with open(f"/proc/{process}/task/{process}/children", encoding="ascii") as file:
+            return [int(child) for child in file.read().split()]
+    except (FileNotFoundError, ProcessLookupError):
+        return []
 
 
 def state(path):
@@ -124,9 +129,9 @@ class Preemption(support.CommandLineTest):
     @unittest.skipUnless(support.MPIEXEC, "built without MPI")
     def test_a_signal_to_one_rank_ends_the_validation_of_all(self):
         def send(launcher):
-            ranks = children_of(launcher.pid)
-            if ranks:
-                os.kill(ranks[-1], signal.SIGUSR1)
+            with contextlib.suppress(ProcessLookupError):
+                for rank in children_of(launcher.pid)[-1:]:
+                    os.kill(rank, signal.SIGUSR1)
 
         self.run_alone("pair", ranks=2)
         self.cut_validations_off("one", 2, send)

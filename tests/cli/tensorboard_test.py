@@ -146,7 +146,7 @@ class TensorBoard(support.CommandLineTest):
         self.succeed(*self.train("scripts", step + 5, *options, "--tensorboard"))
         self.check_equal("scripts")
         scored = {key: value for key, value in self.logged("scripts").items() if key[0].startswith("valid_script/")}
-        self.assertGreater(len(scored), 20)
+        self.assertGreater(len(scored), 10)  # steps after a kill are repeated, and their scores with them
         for (_, of_step), (value, _) in scored.items():
             self.assertEqual(value, f32(of_step + 0.375))
         late = [line for line in self.lines("scripts") if line.get("event") == "valid_script" and line["step"] > line["of_step"]]
