@@ -13,7 +13,7 @@ void DecodingStatistics::print() const {
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
   const nlohmann::json object = {{"sentences", sentences_},
-                                 {"words", tokens_},
+                                 {"tokens", tokens_},
                                  {"seconds", seconds_},
                                  {"cpu_seconds", cpu_seconds_},
                                  {"peak_mib", static_cast<double>(usage.ru_maxrss) / 1024}};

@@ -23,7 +23,7 @@ class DecodingStatistics {
     ++sentences_;
     tokens_ += tokens;
   }
-  /// Writes one JSON object and a line end to the standard error: "sentences", "words", "seconds",
+  /// Writes one JSON object and a line end to the standard error: "sentences", "tokens", "seconds",
   /// "cpu_seconds" (of all threads) and "peak_mib", the peak memory of this process.
   void print() const;
 

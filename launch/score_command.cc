@@ -36,7 +36,7 @@ std::vector<std::string> read_on_all_ranks(const std::string& path, Job& job) {
 std::string json_line(const ScoredPair& pair, const std::vector<std::string>& tokens, bool per_word) {
   nlohmann::json result = {{"log_probability", pair.log_probability()}, {"length", pair.length()}};
   if (per_word) {
-    result["words"] = tokens;
+    result["tokens"] = tokens;
     result["log_probabilities"] = pair.log_probabilities;
   }
   return data::utf8_json_text(result) + "\n";

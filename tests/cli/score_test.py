@@ -38,7 +38,7 @@ class Score(support.CommandLineTest):
         for (sum_text, length), with_words, entry, short in zip(plain, words, objects, brief):
             self.assertEqual(with_words[:2], [sum_text, length])
             pairs = [word.rsplit("=", 1) for word in with_words[2].split(" ")]
-            self.assertEqual([word for word, _ in pairs], entry["words"])
+            self.assertEqual([word for word, _ in pairs], entry["tokens"])
             self.assertEqual((len(pairs), entry["length"]), (int(length), int(length)))
             self.assertEqual(pairs[-1][0], "</s>")
             for (_, text), value in zip(pairs, entry["log_probabilities"]):

@@ -134,7 +134,7 @@ class Unspaced(support.CommandLineTest):
         pieces = self.write("source", source)
         scored = json.loads(
             self.succeed("score", "--model", model, "--source", pieces, "--target", target, "--per-word", "--json")
-        )["words"]
+        )["tokens"]
         least = len(scored) - 1  # without the end mark; the translation may go on after its prefix
         auto, words, tokens = links(), links("--alignment-unit", "word"), links("--alignment-unit", "token")
         self.assertGreaterEqual(len(auto), least)
