@@ -5,6 +5,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "backend/instruction_set.h"
 #include "backend/packed_layout_cpu.h"
 #include "backend/panel_tasks_cpu.h"
 #include "backend/simd_cpu.h"
@@ -22,9 +23,27 @@ using Sum = Vector<float>;
 constexpr int kVectors = kMaxVectors;
 // Rows whose sums are in registers at a time: with AVX2 twelve of 16.
 constexpr int kRows = 6;
-// Maximum rows of a task, and rows of a panel that it multiplies at a time: both stay in the L1 cache.
-constexpr int64_t kTaskRows = 8 * kRows;
-constexpr int64_t kDepth = kVectorBytes == 64 ? 128 : 256;
+// Columns of a strip of a transposed factor.
+constexpr int64_t kStripRows = 8 * kRows;
+// Maximum rows of a task: each row of a panel is read once for all of them, and their partial sums stay in
+// the L1 cache.
+constexpr int64_t kMaxTaskRows = kVectorBytes == 64 ? kStripRows : 5 * kStripRows;
+
+/// Maximum rows of a task with `depth` columns: few columns of few rows stay in the L1 cache from panel to
+/// panel.
+constexpr int64_t task_rows(int64_t depth) {
+  constexpr int64_t kFew = 128;
+  return depth <= kFew ? kStripRows : kMaxTaskRows;
+}
+
+/// Rows of a panel that a task multiplies at a time: two thirds of the L1 cache with 48 KiB, half of it
+/// with 32.
+int64_t panel_rows() {
+  constexpr int64_t kLargeCache = 48 * 1024;
+  if constexpr (kVectorBytes == 64) return 128;
+  static const int64_t rows = l1_data_cache_bytes() >= kLargeCache ? 512 : 256;
+  return rows;
+}
 
 /// sum[i] += row i of a times `depth` rows of the panel b.
 template <int kCount>
@@ -95,14 +114,18 @@ template <int kCount>
   if (k < depth) step(k, 1);
 }
 
-/// The start of the rows of a task, and the strides of its elements.
+/// The rows of a task: of a matrix, or of strips one after another.
 template <typename T, bool kStrip>
 struct Factor {
   const T* data;
-  int64_t stride;  // of rows without strips
+  int64_t stride;  // of rows, or with kStrip of strips
 
   int64_t row_step() const { return kStrip ? 1 : stride; }
-  int64_t depth_step() const { return kStrip ? kTaskRows : 1; }
+  int64_t depth_step() const { return kStrip ? kStripRows : 1; }
+  const T* at(int64_t row, int64_t depth) const {
+    if constexpr (kStrip) return data + row / kStripRows * stride + row % kStripRows + depth * kStripRows;
+    return data + row * stride + depth;
+  }
 };
 
 /// One panel for some rows.
@@ -121,14 +144,18 @@ class Task {
 
   void run() {
     const int64_t blocks = (rows_ + kRows - 1) / kRows;
-    const int64_t step = blocks == 1 ? depth_ : kDepth;
+    const int64_t step = blocks == 1 ? depth_ : panel_rows();
+    // No block has rows of two strips; otherwise all have the same number of rows, or one less.
+    const auto begin_of = [&](int64_t block) {
+      return kStrip ? std::min(block * kRows, rows_) : rows_ * block / blocks;
+    };
     if (args_.accumulate && !in_registers()) begin_with_c();
     int64_t begin = 0;
     do {  // at least once: without depth the sums are zero
       const int64_t end = std::min(depth_, begin + step);
       for (int64_t block = 0; block < blocks; ++block) {
-        const int64_t first = rows_ * block / blocks;
-        block_of(static_cast<int>(rows_ * (block + 1) / blocks - first), first, begin, end);
+        const int64_t first = begin_of(block);
+        block_of(static_cast<int>(begin_of(block + 1) - first), first, begin, end);
       }
       begin = end;
     } while (begin < depth_);
@@ -165,8 +192,8 @@ class Task {
         value = load_vector(partial + i * kPackedPanel + v * kLanes<float>);
       });
     }
-    multiply(end - begin, a_.data + first * a_.row_step() + begin * a_.depth_step(), a_.row_step(),
-             a_.depth_step(), b_ + begin * kPackedPanel, sum);
+    multiply(end - begin, a_.at(first, begin), a_.row_step(), a_.depth_step(), b_ + begin * kPackedPanel,
+             sum);
     if (end == depth_ && in_registers()) return finish(sum, first);
     each(sum, [&](int i, int v, Sum& value) {
       store_vector(partial + i * kPackedPanel + v * kLanes<float>, value);
@@ -232,7 +259,7 @@ class Task {
   int64_t column_;
   int64_t columns_;
   const T* b_;
-  alignas(64) float partial_[kTaskRows * kPackedPanel];
+  alignas(64) float partial_[kMaxTaskRows * kPackedPanel];
 };
 
 /// Whether a product takes less time than waking another thread: it costs a multiply-add for each element of
@@ -246,7 +273,7 @@ template <typename T, typename C>
 void multiply_all(Context& context, const PackedGemmArgs& args) {
   const int64_t m = args.a.rows;
   const int64_t panels = (args.b.cols + kPackedPanel - 1) / kPackedPanel;
-  for_panels<kRows>(context, m, panels, kTaskRows, is_small(m, args.b.cols, args.b.rows),
+  for_panels<kRows>(context, m, panels, task_rows(args.b.rows), is_small(m, args.b.cols, args.b.rows),
                     [&](int64_t row, int64_t rows, int64_t panel) {
                       Task<T, C>(args, {args.a.row<T>(row), args.a.stride}, row, rows, panel).run();
                     });
@@ -258,12 +285,12 @@ void copy_all_to_strips(Context& context, const ConstTensor& a, float* strips) {
   context.pool().for_ranges(a.rows, kTogether, [&](int64_t begin, int64_t end, int) {
     for (int64_t k = begin; k < end; ++k) {
       const T* from = a.row<T>(k);
-      for (int64_t column = 0; column < a.cols; column += kTaskRows) {
-        float* to = strips + column * a.rows + k * kTaskRows;
-        const int64_t count = std::min(kTaskRows, a.cols - column);
-        if (count == kTaskRows) {
+      for (int64_t column = 0; column < a.cols; column += kStripRows) {
+        float* to = strips + column * a.rows + k * kStripRows;
+        const int64_t count = std::min(kStripRows, a.cols - column);
+        if (count == kStripRows) {
 #pragma omp simd
-          for (int64_t i = 0; i < kTaskRows; ++i) to[i] = load(from[column + i]);
+          for (int64_t i = 0; i < kStripRows; ++i) to[i] = load(from[column + i]);
         } else {
           for (int64_t i = 0; i < count; ++i) to[i] = load(from[column + i]);
         }
@@ -275,7 +302,7 @@ void copy_all_to_strips(Context& context, const ConstTensor& a, float* strips) {
 }  // namespace
 
 int64_t strips_size(int64_t m, int64_t depth) {
-  return (m + kTaskRows - 1) / kTaskRows * kTaskRows * depth;
+  return (m + kStripRows - 1) / kStripRows * kStripRows * depth;
 }
 
 void copy_to_strips(Context& context, const ConstTensor& a, float* strips) {
@@ -285,12 +312,17 @@ void copy_to_strips(Context& context, const ConstTensor& a, float* strips) {
 
 void strip_gemm_cpu(Context& context, const float* strips, const PackedGemmArgs& args) {
   const int64_t m = args.c.rows;
+  const int64_t depth = args.b.rows;
   const int64_t panels = (args.b.cols + kPackedPanel - 1) / kPackedPanel;
-  const int64_t count = (m + kTaskRows - 1) / kTaskRows;
-  context.pool().for_each(count * panels, [&](int64_t index, int) {
-    const int64_t row = index / panels * kTaskRows;
-    Task<float, float, true>(args, {strips + row * args.b.rows, 0}, row, std::min(kTaskRows, m - row),
-                             index % panels)
+  const int64_t count = (m + kStripRows - 1) / kStripRows;
+  // As in for_panels().
+  const int64_t parts =
+      std::max((m + kMaxTaskRows - 1) / kMaxTaskRows, std::min(count, 4 * context.pool().threads() / panels));
+  context.pool().for_each(parts * panels, [&](int64_t index, int) {
+    const int64_t part = index / panels;
+    const int64_t row = count * part / parts * kStripRows;
+    const int64_t end = std::min(count * (part + 1) / parts * kStripRows, m);
+    Task<float, float, true>(args, {strips + row * depth, kStripRows * depth}, row, end - row, index % panels)
         .run();
   });
 }
