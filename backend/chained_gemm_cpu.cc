@@ -14,7 +14,7 @@ namespace {
 // time, if necessary, stay in the cache of a core.
 constexpr int64_t kDepth = 1024;
 constexpr int64_t kColumns = 1024;
-constexpr int64_t kPreparedRows = 240;  // whole strips of 40 or 48
+constexpr int64_t kPreparedRows = 240;  // whole strips
 constexpr int64_t kAlignment = 64;
 // Padding between the rows of a copied operand, so that their stride is not a power of two.
 constexpr int64_t kApart = 16;

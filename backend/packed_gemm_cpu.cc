@@ -36,8 +36,8 @@ constexpr int64_t task_rows(int64_t depth) {
   return depth <= kFew ? kStripRows : kMaxTaskRows;
 }
 
-/// Rows of a panel that a task multiplies at a time: two thirds of the L1 cache with 48 KiB, half of it
-/// with 32.
+/// Rows of a panel that a task multiplies at a time: with AVX2 two thirds of an L1 cache of 48 KiB, half of
+/// one of 32.
 int64_t panel_rows() {
   constexpr int64_t kLargeCache = 48 * 1024;
   if constexpr (kVectorBytes == 64) return 128;
