@@ -315,16 +315,13 @@ void strip_gemm_cpu(Context& context, const float* strips, const PackedGemmArgs&
   const int64_t depth = args.b.rows;
   const int64_t panels = (args.b.cols + kPackedPanel - 1) / kPackedPanel;
   const int64_t count = (m + kStripRows - 1) / kStripRows;
-  // As in for_panels().
-  const int64_t parts =
-      std::max((m + kMaxTaskRows - 1) / kMaxTaskRows, std::min(count, 4 * context.pool().threads() / panels));
-  context.pool().for_each(parts * panels, [&](int64_t index, int) {
-    const int64_t part = index / panels;
-    const int64_t row = count * part / parts * kStripRows;
-    const int64_t end = std::min(count * (part + 1) / parts * kStripRows, m);
-    Task<float, float, true>(args, {strips + row * depth, kStripRows * depth}, row, end - row, index % panels)
-        .run();
-  });
+  for_panels<1>(context, count, panels, kMaxTaskRows / kStripRows, false,
+                [&](int64_t strip, int64_t together, int64_t panel) {
+                  const int64_t row = strip * kStripRows;
+                  Task<float, float, true>(args, {strips + row * depth, kStripRows * depth}, row,
+                                           std::min(together * kStripRows, m - row), panel)
+                      .run();
+                });
 }
 
 void packed_gemm_cpu(Context& context, const PackedGemmArgs& args) {

@@ -27,10 +27,11 @@ std::vector<GemmCase> gemm_cases() {
   struct Shape {
     int64_t m, n, k, gap;
   };
+  // The last one is several tasks and parts of the depth on the CPU.
   const std::vector<Shape> shapes = {{1, 1, 1, 0},    {1, 17, 5, 0},   {2, 3, 1, 1},     {7, 13, 31, 3},
                                      {9, 21, 8, 3},   {16, 64, 32, 8}, {32, 64, 32, 0},  {33, 65, 67, 0},
                                      {45, 70, 33, 0}, {63, 35, 77, 3}, {61, 40, 129, 0}, {100, 130, 37, 3},
-                                     {12, 20, 33, 0}, {3, 5, 0, 2}};
+                                     {12, 20, 33, 0}, {3, 5, 0, 2},    {530, 20, 600, 0}};
   std::vector<GemmCase> all;
   for (const DType dtype : test_dtypes()) {
     for (const auto& [m, n, k, gap] : shapes) all.push_back({test_device(), dtype, m, n, k, gap});
