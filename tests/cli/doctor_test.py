@@ -91,7 +91,7 @@ class Doctor(support.CommandLineTest):
         words = ("doctor", "--device", "cuda", "--json")
         first = support.command(*words, ranks=2, binary=support.EMULATED)
         first[first.index("-np") + 1] = "1"
-        broken = ["-np", "1", "-x", "VENTRIS_EMULATED_IDLE_KERNEL=adam_step", support.EMULATED, *words]
+        broken = ["-np", "1", "-x", "VENTRIS_EMULATED_IDLE_KERNELS=adam_step", support.EMULATED, *words]
         result = subprocess.run(
             [*first, ":", *broken],
             capture_output=True,

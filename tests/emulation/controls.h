@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <set>
 #include <string>
 
 #include "tests/emulation/types.h"
@@ -20,8 +21,9 @@ struct Machine {
       true;       // whether the program has code for the device; not with $VENTRIS_EMULATED_NO_KERNELS
   int major = 9;  // of the compute capability; the minor number is 0
   cudaComputeMode mode = cudaComputeModeDefault;
-  bool taken = false;       // by another process
-  std::string idle_kernel;  // whose threads do nothing; or $VENTRIS_EMULATED_IDLE_KERNEL
+  bool taken = false;  // by another process
+  std::set<std::string>
+      idle_kernels;  // whose threads do nothing; or $VENTRIS_EMULATED_IDLE_KERNELS, with commas between
 };
 Machine& machine();
 

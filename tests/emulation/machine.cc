@@ -1,6 +1,8 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <sstream>
+#include <string>
 
 #include "tests/emulation/controls.h"
 #include "tests/emulation/memory.h"
@@ -25,7 +27,10 @@ Machine& machine() {
     if (const char* devices = std::getenv("VENTRIS_EMULATED_DEVICES")) found.devices = std::atoi(devices);
     if (const char* driver = std::getenv("VENTRIS_EMULATED_DRIVER")) found.driver = std::atoi(driver);
     found.kernel_image = std::getenv("VENTRIS_EMULATED_NO_KERNELS") == nullptr;
-    if (const char* kernel = std::getenv("VENTRIS_EMULATED_IDLE_KERNEL")) found.idle_kernel = kernel;
+    if (const char* kernels = std::getenv("VENTRIS_EMULATED_IDLE_KERNELS")) {
+      std::istringstream names(kernels);
+      for (std::string name; std::getline(names, name, ',');) found.idle_kernels.insert(name);
+    }
     return found;
   }();
   return one;

@@ -106,7 +106,7 @@ cudaError_t launch(const cudaLaunchConfig_t& config, const void* kernel, std::fu
       config.dynamicSmemBytes > std::max<size_t>(max, (48 << 10) - kDeclared)) {
     return result(cudaErrorInvalidConfiguration);
   }
-  if (!machine().idle_kernel.empty() && kernel_name(kernel) == machine().idle_kernel) thread = [] {};
+  if (!machine().idle_kernels.empty() && machine().idle_kernels.contains(kernel_name(kernel))) thread = [] {};
   const size_t shared_bytes = config.dynamicSmemBytes;
   const auto run = [kernel, grid, block, shared_bytes, thread = std::move(thread)] {
     const auto what = [&] {
