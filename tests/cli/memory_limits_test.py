@@ -86,7 +86,7 @@ class MemoryLimits(support.CommandLineTest):
             run = self.path(f"again{kind}")
             shutil.copytree(self.model, run)
             before = {name for name in os.listdir(run) if name.startswith("checkpoint")}
-            for more in (0.4 * i for i in range(1, 300)):
+            for more in (0.8 * i for i in range(1, 150)):
                 result = run_within(self.floors[kind] + int(more * MIB), *words, "--model-dir", run, kind=kind)
                 self.assertIn(result.returncode, (0, 69, 70), result.stderr.decode(errors="replace"))
                 self.assertLessEqual(before, set(os.listdir(run)))

@@ -208,7 +208,7 @@ class Preemption(support.CommandLineTest):
     @unittest.skipUnless(support.MPIEXEC, "built without MPI")
     @unittest.skipUnless(support.EMULATED, "built without the emulated device")
     def test_a_stop_takes_the_step_of_devices_back(self):
-        self.check_an_abandoned_step(ranks=2, shards=32, device="cuda")
+        self.check_an_abandoned_step(ranks=2, shards=12, device="cuda")
 
     @unittest.skipUnless(support.MPIEXEC, "built without MPI")
     def test_the_setting_of_open_mpi_gives_ranks_time_to_save_after_sigterm(self):

@@ -187,11 +187,11 @@ class SeveralHosts(support.CommandLineTest):
         self.check_resumes_equal("dead")
 
     def test_lost_and_late_packets_change_nothing(self):
-        options = ["--max-steps", 5]
-        with self.hosts.bad_line("node2", loss=0.05, delay=0.05) as packets:
+        options = ["--max-steps", 2]
+        with self.hosts.bad_line("node2", loss=0.05, delay=0.02) as packets:
             self.end(self.start(self.train("bad-line", *options)), 0)
         self.succeed(*self.train("good-line", *options), ranks=2)
-        self.check_equal(*(self.checkpoint(name, 5) for name in ("bad-line", "good-line")))
+        self.check_equal(*(self.checkpoint(name, 2) for name in ("bad-line", "good-line")))
         self.assertGreater(packets["carried"], packets["lost"])
         self.assertGreater(packets["lost"], 0)
 
