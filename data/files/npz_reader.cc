@@ -46,6 +46,18 @@ size_t find_end_record(std::span<const uint8_t> bytes) {
   return SIZE_MAX;
 }
 
+/// Whether there is an entry of that name at the offset. No checksum covers the names, so that a damaged one
+/// shows only by its second copy.
+bool has_local_name(std::span<const uint8_t> bytes, size_t offset, std::string_view name) {
+  if (offset > bytes.size() || bytes.size() - offset < kLocalBytes + name.size() ||
+      number_at<uint32_t>(bytes, offset) != kLocalSignature ||
+      number_at<uint16_t>(bytes, offset + 26) != name.size()) {
+    return false;
+  }
+  const auto* const first = reinterpret_cast<const char*>(bytes.data()) + offset + kLocalBytes;
+  return std::string_view(first, name.size()) == name;
+}
+
 /// Reads the dictionary of an npy header: {'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }.
 class HeaderParser {
  public:
@@ -172,6 +184,9 @@ NpzFile::NpzFile(std::span<const uint8_t> bytes, std::string origin)
                          .bytes = number_at<uint32_t>(bytes, at + 24),
                          .crc = number_at<uint32_t>(bytes, at + 16),
                          .method = number_at<uint16_t>(bytes, at + 10)};
+    if (!has_local_name(bytes, entry.offset, name)) {
+      refuse(fmt::format("entry '{}' of the directory has another name, or none, where it is stored", name));
+    }
     if (!name.ends_with(kSuffix)) refuse(fmt::format("entry '{}' is not an npy file", name));
     name.resize(name.size() - kSuffix.size());
     if ((flags & 1) != 0) refuse(fmt::format("entry '{}' is encrypted", name));

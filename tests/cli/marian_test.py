@@ -124,6 +124,52 @@ class Marian(support.CommandLineTest):
             self.refuse(65, "import", "--input", npz, "--tokenizer-model", tokenizer, "--output", self.path("no.h5"),
                         says=[npz, key])  # fmt: skip
 
+    def test_arrays_that_are_not_those_of_the_configuration_are_refused(self):
+        variant = self.golden["from_marian"]["post_norm"]
+        bias = "decoder_ff_logit_out_b"
+
+        def write(name, weights, omit_bias=False):
+            config = variant["config"]
+            if omit_bias:
+                config = config.replace("output-omit-bias: false", "output-omit-bias: true")
+                self.assertNotEqual(config, variant["config"])
+            return marian.write_their_model(self.folder, name, {**variant, "weights": weights, "config": config})
+
+        def check(weights, *says, **how):
+            npz, tokenizer = write("arrays", weights, **how)
+            self.refuse(65, "import", "--input", npz, "--tokenizer-model", tokenizer, "--output", self.path("no.h5"),
+                        says=[npz, *says])  # fmt: skip
+            self.assertFalse(os.path.exists(self.path("no.h5")))
+
+        whole = variant["weights"]
+        no_bias = {name: array for name, array in whole.items() if name != bias}
+        check({**no_bias, bias + "x": whole[bias]}, f"'{bias}' is missing", f"'{bias}x' is unknown", "output-omit-bias: false")
+        check(no_bias, f"'{bias}' is missing", "output-omit-bias: false")
+        check(whole, f"'{bias}' is unknown", "output-omit-bias: true", omit_bias=True)
+        for more in ("encoder_l2_self_Wq", "Wpos", "decoder_Wemb", "decoder_ff_logit_out_Wt", "extra", "Special:x"):
+            check({**whole, more: whole["Wemb"]}, f"'{more}' is unknown")
+        check({name: array for name, array in whole.items() if name != "encoder_l1_self_bq"}, "'encoder_l1_self_bq' is missing")
+
+        # Without a bias as the configuration says, and with what is no parameter.
+        for name, weights, omit_bias in (
+            ("omitted", no_bias, True),
+            ("special", {**whole, "special:other": whole["Wemb"]}, False),
+        ):
+            npz, tokenizer = write(name, weights, omit_bias=omit_bias)
+            read = marian.import_model(support.BINARY, npz, tokenizer, self.path(name + ".h5"))
+            self.assertEqual("output/bias" in support.parameters(read), not omit_bias)
+
+    def test_a_damaged_name_of_an_array_is_refused(self):
+        npz, tokenizer = marian.write_their_model(self.folder, "named", self.golden["from_marian"]["post_norm"])
+        whole = self.read(npz)
+        name = b"decoder_ff_logit_out_b.npy"
+        self.assertEqual(whole.count(name), 2)
+        for at in (whole.find(name), whole.rfind(name)):
+            with open(npz, "wb") as file:
+                file.write(whole[: at + 3] + bytes([whole[at + 3] ^ 4]) + whole[at + 4 :])
+            self.refuse(65, "import", "--input", npz, "--tokenizer-model", tokenizer, "--output", self.path("no.h5"),
+                        says=[npz, "another name"])  # fmt: skip
+
     def test_pre_norm_of_a_marian_that_normalized_otherwise_is_refused(self):
         variant = self.golden["from_marian"]["pre_norm"]
         config = variant["config"].replace("version: v1.12.42 ", "version: v1.10.0 ")

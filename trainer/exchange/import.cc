@@ -52,14 +52,19 @@ std::vector<uint8_t> f32_matrix(const data::NpzFile& file, const std::string& na
   return std::move(array.data);
 }
 
+/// The name of a parameter's array in this file.
+std::string npz_name(const data::NpzFile& file, const std::string& parameter, bool pre_norm) {
+  std::string name = marian_name(parameter, pre_norm);
+  const bool of_old_version =
+      parameter == kOutputWeight && !file.contains(name) && file.contains(kMarianTransposedOutputWeight);
+  return of_old_version ? kMarianTransposedOutputWeight : name;
+}
+
 /// The bytes of a parameter in Marian's order of rows.
 std::vector<uint8_t> read_npz_parameter(const data::NpzFile& file, const LogicalParameter& parameter,
                                         bool pre_norm) {
-  const std::string name = marian_name(parameter.name, pre_norm);
-  if (parameter.name != kOutputWeight || file.contains(name) ||
-      !file.contains(kMarianTransposedOutputWeight)) {
-    return f32_matrix(file, name, parameter.rows, parameter.cols);
-  }
+  const std::string name = npz_name(file, parameter.name, pre_norm);
+  if (name != kMarianTransposedOutputWeight) return f32_matrix(file, name, parameter.rows, parameter.cols);
   const std::vector<uint8_t> bytes =
       f32_matrix(file, kMarianTransposedOutputWeight, parameter.cols, parameter.rows);
   Array array{.rows = parameter.cols, .cols = parameter.rows, .vector = false, .values = {}};
@@ -70,9 +75,35 @@ std::vector<uint8_t> read_npz_parameter(const data::NpzFile& file, const Logical
   return {first, first + bytes.size()};
 }
 
+/// Refuses a file whose arrays are not those of its configuration: a model without one of them, or with
+/// another one, is another model. `bias`: whether the configuration has one, also if the store has none.
+void check_arrays(const data::NpzFile& file, const ParameterStore& store, bool pre_norm, bool bias) {
+  std::vector<std::string> needed;
+  for (const LogicalParameter& parameter : store.logical())
+    needed.push_back(npz_name(file, parameter.name, pre_norm));
+  if (bias) needed.emplace_back(kMarianOutputBias);
+  const auto missing = std::find_if(needed.begin(), needed.end(),
+                                    [&](const std::string& name) { return !file.contains(name); });
+  const auto unknown = std::find_if(file.names().begin(), file.names().end(), [&](const std::string& name) {
+    return !name.starts_with(kMarianSpecial) && std::find(needed.begin(), needed.end(), name) == needed.end();
+  });
+  if (missing == needed.end() && unknown == file.names().end()) return;
+  std::string what;
+  if (missing != needed.end()) what = fmt::format("array '{}' is missing", *missing);
+  if (unknown != file.names().end())
+    what += fmt::format("{}array '{}' is unknown", what.empty() ? "" : " and ", *unknown);
+  const bool of_bias = (missing != needed.end() && *missing == kMarianOutputBias) ||
+                       (unknown != file.names().end() && *unknown == kMarianOutputBias);
+  fail(ExitCode::kBadData,
+       "{}: {}; expected exactly the arrays of the model that {} in the file describes{}. The file is "
+       "damaged, was changed, or is of a model that ours cannot compute",
+       file.origin(), what, kMarianConfig,
+       of_bias ? fmt::format(" (output-omit-bias: {})", bias ? "false" : "true") : "");
+}
+
 /// The bias of Marian's output layer by its ids, or empty if it has none or only zeros.
 std::vector<float> output_bias(const data::NpzFile& file, const TransformerConfig& config) {
-  if (!file.contains(kMarianOutputBias)) return {};
+  if (!config.output_bias || !file.contains(kMarianOutputBias)) return {};
   const std::vector<uint8_t> bytes = f32_matrix(file, kMarianOutputBias, 1, config.vocab_size);
   std::vector<float> bias(bytes.size() / sizeof(float));
   std::memcpy(bias.data(), bytes.data(), bytes.size());
@@ -150,11 +181,13 @@ std::unique_ptr<LoadedModel> import_marian(Context& context, const ImportOptions
   const Sides sides = read_sides(options, config.tie == Tie::kAll);
   const bool shared = sides.source == sides.target && config.source_vocab() == config.vocab_size;
   if (shared) config.source_vocab_size = 0;
+  const bool has_bias = config.output_bias;
   const std::vector<float> bias = output_bias(file, config);
   config.output_bias = !bias.empty();
   begin_loading(*model, context, config,
                 {.target = sides.target.tokenizer, .source = shared ? std::string() : sides.source.tokenizer},
                 DType::kF32, file.array_bytes());
+  check_arrays(file, model->store, config.pre_norm, has_bias);
   const std::vector<int32_t> source_ids =
       token_ids(sides.source.vocabulary, model->tokenizers->source(), shared ? "" : "source");
   const std::vector<int32_t> ids =

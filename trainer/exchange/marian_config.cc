@@ -255,6 +255,8 @@ TransformerConfig marian_config(const std::string& yaml, const std::string& orig
   config.dropout_target = settings.number("dropout-trg", config.dropout_target);
   config.label_smoothing = settings.number("label-smoothing", config.label_smoothing);
   config.tie = tie_of(settings, origin);
+  settings.require("output-omit-bias", {"false", "true"});
+  config.output_bias = settings.get("output-omit-bias", "false") == "false";
   set_vocabularies(settings, origin, config);
   config.validate();
   return config;

@@ -13,8 +13,9 @@ namespace ventris {
 /// The shape of a model from the YAML text inside a Marian model ("special:model.yml"), with Marian's
 /// positions, start and epsilon of LayerNorm; settings that it does not contain (dropout, longest sentence)
 /// have our defaults. Unless all tables are one, source_vocab_size is that of the sources, also where both
-/// vocabularies are one. output_bias must be set by the caller. Throws Error(kBadData), naming `origin` and
-/// the key, if it is damaged or describes a model that ours cannot express.
+/// vocabularies are one. output_bias: whether the file must have one, which may be of zeros. Throws
+/// Error(kBadData), naming `origin` and the key, if it is damaged or describes a model that ours cannot
+/// express.
 TransformerConfig marian_config(const std::string& yaml, const std::string& origin);
 
 /// The ids that a vocabulary of Marian, `token: id` lines of YAML, gives to our tokens, by our id: `find`

@@ -5,6 +5,8 @@
 namespace ventris {
 
 constexpr const char* kMarianConfig = "special:model.yml";
+/// Before the names of entries that are no parameters.
+constexpr const char* kMarianSpecial = "special:";
 constexpr const char* kMarianOutputBias = "decoder_ff_logit_out_b";
 
 /// The output layer's own weights, [tokens, d_model]; of old versions, [d_model, tokens], under the other

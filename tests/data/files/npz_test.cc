@@ -135,6 +135,29 @@ TEST_F(Npz, ThatIsTruncatedOrChangedIsRefusedOrReadAsItWas) {
   }
 }
 
+TEST_F(Npz, WhoseNamesWereChangedIsRefused) {
+  const std::vector<float> values = {1, 2};
+  NpzWriter writer(in_folder("a.npz"));
+  writer.add("first", "<f4", std::vector<int64_t>{2}, values.data(), 8);
+  writer.add("other", "<f4", std::vector<int64_t>{2}, values.data(), 8);
+  writer.commit();
+  const std::vector<uint8_t> whole = read_file(in_folder("a.npz"), kAnyBytes);
+  const std::string text(whole.begin(), whole.end());
+  const size_t local = text.find("other.npy");
+  const size_t central = text.find("other.npy", local + 1);
+  ASSERT_NE(central, std::string::npos);
+  for (const size_t at : {local, central}) {
+    for (size_t i = at; i < at + 5; ++i) {
+      std::vector<uint8_t> changed = whole;
+      changed[i] ^= 1;
+      // Also if the array is never read.
+      const std::string said =
+          message_of(ErrorKind::kBadData, [&] { NpzFile(changed, "a.npz").read("first"); });
+      EXPECT_TRUE(contains(said, "another name")) << said;
+    }
+  }
+}
+
 TEST(NpzArchive, OfStoredAndDeflatedEntriesIsRead) {
   for (const uint16_t method : {0, 8}) {
     for (const char version : {1, 2, 3}) {

@@ -46,6 +46,11 @@ TEST(MarianConfig, GivesTheShapeOfTheModel) {
   EXPECT_TRUE(marian_config(replaced("transformer-ffn-activation: relu\n", ""), "m.npz").swish);
   EXPECT_EQ(config.layer_norm_epsilon, 1e-6F);
   EXPECT_FALSE(config.pre_norm);
+  EXPECT_TRUE(config.output_bias);
+  EXPECT_TRUE(marian_config(kConfig + "output-omit-bias: false\n", "m.npz").output_bias);
+  EXPECT_FALSE(marian_config(kConfig + "output-omit-bias: true\n", "m.npz").output_bias);
+  expect_failure<Error>([] { marian_config(kConfig + "output-omit-bias: maybe\n", "m.npz"); },
+                        ExitCode::kBadData, {"output-omit-bias"});
 }
 
 TEST(MarianConfig, GivesTheTieAndBothVocabularies) {
