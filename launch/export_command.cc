@@ -71,7 +71,7 @@ Command export_command() {
       .text(
           "output", "FILE", options->output,
           "The file (hdf5, safetensors) or the folder (the other formats; created if missing). "
-          "An existing file is replaced; in a folder the files of an older export are replaced, all at once.")
+          "An existing file is replaced; in a folder the files of an older export are replaced, all at once, and no others.")
       .required = true;
   table.choice("format", options->format,
                {{"auto", std::nullopt},

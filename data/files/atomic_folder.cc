@@ -112,7 +112,7 @@ AtomicFolder::~AtomicFolder() {
   fs::remove_all(temporary_, error);
 }
 
-void AtomicFolder::commit(const std::string& needed) {
+void AtomicFolder::commit(const std::string& needed, const std::string& mark) {
   const std::vector<std::string> names = names_in(temporary_);
   for (const std::string& name : names) {
     const FileHandle file = open_to_read(temporary_ + "/" + name);
@@ -120,7 +120,7 @@ void AtomicFolder::commit(const std::string& needed) {
   }
   struct stat old {};
   take_rights(opened_->fd(), ::lstat(path_.c_str(), &old) == 0 ? old : made_, 07777);
-  if (!exchange(names)) move_files(names, needed);
+  if (!exchange(names)) move_files(names, needed, mark);
   temporary_.clear();
 }
 
@@ -154,7 +154,8 @@ bool AtomicFolder::exchange(const std::vector<std::string>& names) {
   return true;
 }
 
-void AtomicFolder::move_files(const std::vector<std::string>& names, const std::string& needed) {
+void AtomicFolder::move_files(const std::vector<std::string>& names, const std::string& needed,
+                              const std::string& mark) {
   const auto sync = [&] {
     if (const int error = sync_folder(path_); error != 0) {
       fail_publishing("has names that cannot be written to the disk", error);
@@ -172,9 +173,10 @@ void AtomicFolder::move_files(const std::vector<std::string>& names, const std::
   if (::unlink((path_ + "/" + needed).c_str()) != 0 && errno != ENOENT) {
     fail_publishing(fmt::format("cannot be written while the old {} exists", needed), errno);
   }
+  if (!mark.empty()) move(mark);
   sync();
   for (const std::string& name : names) {
-    if (name != needed) move(name);
+    if (name != needed && name != mark) move(name);
   }
   sync();
   move(needed);

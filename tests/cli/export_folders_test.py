@@ -228,6 +228,64 @@ class ExportFolders(support.CommandLineTest):
         self.assertEqual(self.contents(), whole)
         self.assertEqual(sorted(os.listdir(self.place)), ["link", "out"])
 
+    def test_files_of_others_are_not_replaced(self):
+        for output_format, name in (
+            ("huggingface", "config.json"),
+            ("huggingface", "vocab.json"),
+            ("ctranslate2", "model.bin"),
+            ("ctranslate2", "config.json"),
+            ("marian", "decoder.yml"),
+            ("marian", "probe.json"),
+        ):
+            for mark in (None, b"mine", b'{"mine": 1}', b'{"format": "other probes 1"}', b'{"probes": [1]}'):
+                files = {name: b'{"mine": 1}', "README.md": b"mine"}
+                if mark:
+                    files["probe.json"] = mark
+                self.put(files)
+                result = self.export(output_format)
+                self.assertEqual(result.returncode, 73, result.stderr)
+                self.assertIn(f"{self.out}: holds ".encode(), result.stderr)
+                self.assertTrue(any(f"holds {each},".encode() in result.stderr for each in files), result.stderr)
+                self.assertEqual(self.contents(), files)
+                self.assertEqual(os.listdir(self.place), ["out"])
+        self.put({"config.json": b"mine"})
+        self.assertEqual(self.export("ctranslate2", output=".", cwd=self.out).returncode, 73)
+        self.assertEqual(self.contents(), {"config.json": b"mine"})
+        self.put({"README.md": b"mine", "vocab.txt": b"mine"})
+        self.assertEqual(self.export("huggingface").returncode, 0)
+        self.assertEqual(self.read(os.path.join(self.out, "vocab.txt")), b"mine")
+
+    def test_folders_of_earlier_and_later_versions_are_recognised(self):
+        for output_format in NEEDED:
+            self.setUp()
+            self.assertEqual(self.export(output_format, "old").returncode, 0)
+            path = os.path.join(self.out, "probe.json")
+            proof = json.loads(self.read(path))
+            for change in ({"format": "ventris probes 2", "more": 1}, None):
+                changed = {**proof, **(change or {})}
+                if change is None:
+                    del changed["format"]  # as of 0.1.0
+                with open(path, "w", encoding="utf-8") as file:
+                    json.dump(changed, file)
+                result = self.export(output_format)
+                self.assertEqual(result.returncode, 0, result.stderr)
+
+    def test_what_a_first_export_in_place_left_is_completed(self):
+        others = {"README.md": b"mine"}
+        self.put(others)
+        calls = self.calls("huggingface")
+        whole = self.contents()
+        moved = [i + 1 for i, call in enumerate(calls) if call.startswith("rename ")]
+        self.assertGreater(len(moved), 5)
+        for number in moved:
+            with self.subTest(call=calls[number - 1]):
+                self.put(others)
+                result = self.export("huggingface", VENTRIS_FAULT_AT=number, VENTRIS_FAULT="kill")
+                self.assertEqual(result.returncode, -signal.SIGKILL, result.stderr)
+                result = self.export("huggingface")
+                self.assertEqual(result.returncode, 0, result.stderr)
+                self.assertEqual(self.contents(), whole)
+
 
 if __name__ == "__main__":
     unittest.main()

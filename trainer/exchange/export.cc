@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "backend/error.h"
+#include "data/files/atomic_file.h"
 #include "data/files/atomic_folder.h"
 #include "data/files/file_format.h"
 #include "data/files/json_text.h"
@@ -67,6 +68,44 @@ void refuse_other_vocabularies(const std::string& folder, ExportFormat format, b
   }
 }
 
+/// The mark of our folders, in all of them since 0.1.0.
+constexpr const char* kProbesFile = "probe.json";
+
+/// Whether the folder is one that an export wrote, of whatever version, or began to write.
+bool is_of_an_export(const std::string& folder) {
+  const std::string path = (fs::path(folder) / kProbesFile).string();
+  std::error_code error;  // of a missing file
+  if (!fs::is_regular_file(path, error)) return false;
+  try {
+    const std::vector<uint8_t> bytes = data::read_file(path, data::kMaxTextBytes);
+    const std::string text(bytes.begin(), bytes.end());
+    const nlohmann::json object = data::try_json(text);
+    if (!object.is_object()) return false;
+    const auto format = object.find(data::kFormatKey);
+    if (format != object.end())
+      return format->is_string() && format->get_ref<const std::string&>().starts_with("ventris probes ");
+    probes_from_json(text, path);  // of 0.1.0
+    return true;
+  } catch (const Error&) {
+  } catch (const data::DataError&) {
+  }
+  return false;
+}
+
+/// Refuses to replace files that no export of ours wrote.
+void refuse_files_of_others(const std::string& folder, const std::vector<std::string>& files) {
+  if (is_of_an_export(folder)) return;
+  for (const std::string& file : files) {
+    const std::string name = fs::path(file).filename().string();
+    std::error_code error;  // of a missing file
+    if (fs::symlink_status(fs::path(folder) / name, error).type() == fs::file_type::not_found) continue;
+    fail(ExitCode::kCannotCreate,
+         "{}: holds {}, which would be replaced, but is not of an export of ours: {} of one is missing. "
+         "Give another folder, or remove that file",
+         folder, name, kProbesFile);
+  }
+}
+
 std::vector<std::string> write_folder(Context& context, const LoadedModel& model, ExportFormat format,
                                       const std::string& output, const std::string& probes,
                                       FilePrecision precision) {
@@ -82,8 +121,9 @@ std::vector<std::string> write_folder(Context& context, const LoadedModel& model
   std::vector<std::string> files = write(folder.written_in());
   nlohmann::json proof = data::read_json(probes);
   proof[data::kFormatKey] = data::kProbesFormat;
-  files.push_back(write_in_folder(folder.written_in(), "probe.json", data::utf8_json_text(proof) + "\n"));
-  folder.commit(weights);
+  files.push_back(write_in_folder(folder.written_in(), kProbesFile, data::utf8_json_text(proof) + "\n"));
+  refuse_files_of_others(output, files);
+  folder.commit(weights, kProbesFile);
   for (std::string& file : files) file = (fs::path(output) / fs::path(file).filename()).string();
   return files;
 }
