@@ -61,10 +61,6 @@ void add_characters(CharacterCounts& sum, const CharacterCounts& counts) {
   for (const auto& [character, count] : counts) sum[character] += count;
 }
 
-std::string join_reasons(bool crlf, bool nul) {
-  return crlf && nul ? "repaired_crlf,repaired_nul" : crlf ? "repaired_crlf" : "repaired_nul";
-}
-
 }  // namespace
 
 CleanLine clean_line(std::string_view line, std::string& scratch, const std::string& path,
@@ -99,6 +95,7 @@ bool PairBlock::read(PairReader& reader) {
       if (source_lines_.size() == 0) {
         file_ = reader.file();
         first_line_ = reader.line_number();
+        first_had_mark_ = pair.had_mark;
         first_pair_ = reader.pairs() - 1;
       }
       source_lines_.add(pair.source);
@@ -187,7 +184,8 @@ void PairBlock::encode(PairEncoder& encoder, const PairSet& set) {
                                  : TextKey{},
                       .variant = variant,
                       .repaired_crlf = source.repaired_crlf || target.repaired_crlf,
-                      .repaired_nul = source.repaired_nul || target.repaired_nul});
+                      .repaired_nul = source.repaired_nul || target.repaired_nul,
+                      .repaired_bom = i == 0 && first_had_mark_});
     weights_.push_back(read_weights_[i]);
     source_.add(source_ids);
     target_.add(target_ids);
@@ -222,11 +220,16 @@ void PairBlock::finish(KeySet* seen, const PairSet& set, const TokenizerPair& to
   }
   for (size_t i = 0; i < pairs_.size(); ++i) {
     const Pair& pair = pairs_[i];
-    if (pair.repaired_crlf || pair.repaired_nul) {
-      report_line(set, pair.line, join_reasons(pair.repaired_crlf, pair.repaired_nul), "kept");
-    }
-    counts_.repaired_crlf += pair.repaired_crlf ? 1 : 0;
-    counts_.repaired_nul += pair.repaired_nul ? 1 : 0;
+    std::string reasons;
+    const auto count_repair = [&reasons](bool repaired, int64_t& count, const char* reason) {
+      if (!repaired) return;
+      ++count;
+      reasons += (reasons.empty() ? "" : ",") + std::string(reason);
+    };
+    count_repair(pair.repaired_crlf, counts_.repaired_crlf, "repaired_crlf");
+    count_repair(pair.repaired_nul, counts_.repaired_nul, "repaired_nul");
+    count_repair(pair.repaired_bom, counts_.repaired_bom, "repaired_bom");
+    if (!reasons.empty()) report_line(set, pair.line, reasons, "kept");
     counts_.lowercased += pair.variant == Variant::kLowercase ? 1 : 0;
     counts_.titlecased += pair.variant == Variant::kTitlecase ? 1 : 0;
     counts_.weights += static_cast<double>(weights_[i]);
@@ -281,8 +284,8 @@ void add(PrepareCounts& sum, const PrepareCounts& counts) {
        {&PrepareCounts::read, &PrepareCounts::kept, &PrepareCounts::empty, &PrepareCounts::overlap,
         &PrepareCounts::too_long, &PrepareCounts::bad_ratio, &PrepareCounts::duplicate,
         &PrepareCounts::near_duplicate, &PrepareCounts::repaired_crlf, &PrepareCounts::repaired_nul,
-        &PrepareCounts::lowercased, &PrepareCounts::titlecased, &PrepareCounts::source_tokens,
-        &PrepareCounts::target_tokens, &PrepareCounts::unknown_tokens}) {
+        &PrepareCounts::repaired_bom, &PrepareCounts::lowercased, &PrepareCounts::titlecased,
+        &PrepareCounts::source_tokens, &PrepareCounts::target_tokens, &PrepareCounts::unknown_tokens}) {
     sum.*count += counts.*count;
   }
   sum.weights += counts.weights;

@@ -84,6 +84,7 @@ class PairBlock {
     Variant variant;
     bool repaired_crlf;
     bool repaired_nul;
+    bool repaired_bom;
   };
 
   /// Counts the unknown characters of a side of the pair that comes next.
@@ -93,6 +94,7 @@ class PairBlock {
 
   size_t file_ = 0;
   int64_t first_line_ = 1;
+  bool first_had_mark_ = false;
   int64_t first_pair_ = 0;  // of all files, from 0
   int64_t bytes_read_ = 0;  // of the files up to here, and pairs
   int64_t pairs_read_ = 0;

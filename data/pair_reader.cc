@@ -45,6 +45,8 @@ PairReader::Input::Input(const std::string& path, const std::string& standard_in
 
 bool PairReader::Input::next() {
   if (!reader.next(line)) return false;
+  if (reader.line_number() == 1 && reader.had_mark())
+    digest.add(kByteOrderMark.data(), kByteOrderMark.size());
   digest.add(line.data(), line.size());
   digest.add("\n", 1);
   return true;
@@ -94,6 +96,8 @@ bool PairReader::next(RawPair& pair) {
   if (files_[file_].target.empty() ? next_columns(pair) : next_lines(pair)) {
     ++lines_;
     ++pairs_;
+    pair.had_mark =
+        lines_ == 1 && (source_->reader.had_mark() || (target_ != nullptr && target_->reader.had_mark()));
     if (weights_ != nullptr) read_weight(pair);
     return true;
   }

@@ -25,6 +25,7 @@ struct RawPair {
   std::string source;
   std::string target;
   float weight = 1.0F;
+  bool had_mark = false;  // a byte order mark was removed from a side
 };
 
 /// "standard input" for "-".

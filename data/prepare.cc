@@ -134,6 +134,12 @@ class SetEncoder {
 
 void check_some_remain(const TrainingCorpus& corpus, const PrepareCounts& counts,
                        const PrepareOptions& options) {
+  if (counts.kept > 0 && counts.weights == 0.0) {
+    fail(ErrorKind::kBadData,
+         "the weights of all {} training pairs of {} are 0, so that training would learn nothing of them; "
+         "expected is at least one above 0. Check the file or column of weights, or leave it out",
+         counts.kept, corpus.name);
+  }
   if (counts.kept > 0) return;
   std::string reasons = fmt::format(
       "{} have an empty side, {} are longer than {} tokens, {} have sides of too different length",

@@ -84,6 +84,7 @@ struct PrepareCounts {
   int64_t near_duplicate = 0;
   int64_t repaired_crlf = 0;  // kept; a carriage return before the line end removed
   int64_t repaired_nul = 0;   // kept; NUL bytes replaced by spaces
+  int64_t repaired_bom = 0;   // kept; a byte order mark at the beginning of a file removed
   int64_t lowercased = 0;     // kept, as such a variant
   int64_t titlecased = 0;
   double weights = 0.0;       // sum over kept pairs

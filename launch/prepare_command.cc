@@ -249,7 +249,8 @@ Command prepare_command() {
       "Text is UTF-8, plain or compressed by gzip, xz or zstd, one sentence per line; "
       "line i of the target translates line i of the source. Pairs with an empty side, with a side of more "
       "than --max-length tokens, or with too different lengths are dropped from training and counted. "
-      "A carriage return at the end of a line is removed and NUL bytes become spaces; both are counted. "
+      "A carriage return at the end of a line and a byte order mark at the beginning of a file are removed, "
+      "and NUL bytes become spaces; all are counted. "
       "Invalid UTF-8, different numbers of lines, and a damaged file are errors. "
       "Validation pairs are never dropped because of their length, only cut.",
       "Several corpora in one file, each with its name, may have tags, weights and variants; "

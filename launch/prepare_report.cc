@@ -32,6 +32,7 @@ nlohmann::json to_json(const data::PrepareCounts& counts) {
           {"near_duplicate", counts.near_duplicate},
           {"repaired_crlf", counts.repaired_crlf},
           {"repaired_nul", counts.repaired_nul},
+          {"repaired_bom", counts.repaired_bom},
           {"lowercased", counts.lowercased},
           {"titlecased", counts.titlecased},
           {"weights_mean", mean_weight(counts)},
@@ -57,6 +58,7 @@ std::string describe_counts(const std::string& name, const data::PrepareCounts& 
   line(counts.near_duplicate, "dropped: near duplicates");
   line(counts.repaired_crlf, "repaired: carriage return removed from the line end");
   line(counts.repaired_nul, "repaired: NUL bytes replaced by spaces");
+  line(counts.repaired_bom, "repaired: byte order mark removed from the beginning of a file");
   line(counts.lowercased, "replaced: lowercased");
   line(counts.titlecased, "replaced: titlecased");
   if (!counts.unknown_characters.empty())

@@ -17,6 +17,7 @@ constexpr size_t kReadBytes = size_t{1} << 18;
 struct TextReader::Impl {
   ByteSource source;
   int64_t line_number = 0;
+  bool had_mark = false;
   std::vector<char> buffer = std::vector<char>(kReadBytes);
   size_t begin = 0;
   size_t end = 0;
@@ -38,11 +39,21 @@ TextReader::TextReader(const std::string& path, const std::string& name)
 TextReader::~TextReader() = default;
 
 bool TextReader::next(std::string& line) {
+  const bool is_first = impl_->line_number == 0;
+  const bool found = next_with_mark(line);
+  if (!is_first || !line.starts_with(kByteOrderMark)) return found;
+  impl_->had_mark = true;
+  line.erase(0, kByteOrderMark.size());
+  return found;
+}
+
+bool TextReader::next_with_mark(std::string& line) {
   Impl& in = *impl_;
   line.clear();
   bool started = false;
   for (;;) {
     if (in.begin == in.end && !in.fill()) {
+      if (in.line_number == 0 && line == kByteOrderMark) started = false;  // a text of nothing else
       in.line_number += started ? 1 : 0;
       return started;
     }
@@ -67,6 +78,9 @@ bool TextReader::next(std::string& line) {
 
 int64_t TextReader::line_number() const {
   return impl_->line_number;
+}
+bool TextReader::had_mark() const {
+  return impl_->had_mark;
 }
 const std::string& TextReader::path() const {
   return impl_->source.path();

@@ -69,6 +69,7 @@ std::string model_of_words(std::string_view list, const std::string& origin) {
          "{}: is neither a SentencePiece model nor a list of words, which is UTF-8 text with one word a line",
          origin);
   }
+  list = without_byte_order_mark(list);
   ProtoWriter model;
   add_piece(model, kMarks[0], 0.0F, kTypeUnknown);
   add_piece(model, kMarks[1], 0.0F, kTypeControl);

@@ -192,6 +192,24 @@ class PrepareCorpora(support.CommandLineTest):
             self.assertNotEqual(texts(file), kept)
         self.refused(64, "--train-set", "a", *files, "--lowercase-rate", "a", "2", says="from 0 to 1")
 
+    def test_a_byte_order_mark_is_no_text(self):
+        files = self.side_files("plain", 0, 50)
+        words = self.put_lines("words", ["one", "two"])
+        numbers = self.put_lines("weights", [str(i / 4) for i in range(50)])
+        contents = []
+        for mark in (b"", b"\xef\xbb\xbf"):
+            marked = [self.write(f"{bool(mark)}-{i}", mark + self.read(path)) for i, path in enumerate((*files, numbers, words))]
+            # Without normalisation, which would remove the mark.
+            report = self.prepare("--train-set", "a", *marked[:2], "--weights", "a", marked[2], "--keep-text", "--no-normalization",
+                                  "--vocab-size", 150, tokenizer=False)  # fmt: skip
+            self.assertEqual(report["train"]["repaired_bom"], len(mark) // 3)
+            with self.open() as file:
+                contents.append((sentences(file), texts(file), file["train/weights"][:].tolist(), file["tokenizer"][:].tobytes()))
+            self.prepare("--train-set", "a", *marked[:2], "--tokenizer-model", marked[3], tokenizer=False)
+            with self.open() as file:
+                contents[-1] += (file["tokenizer"][:].tobytes(),)
+        self.assertEqual(*contents)
+
     def test_weights(self):
         first, second = self.side_files("first", 0, 50), self.side_files("second", 50, 100)
         weights = [i / 8 for i in range(50)]
@@ -221,6 +239,11 @@ class PrepareCorpora(support.CommandLineTest):
         for line, columns in (("one", 1), ("a\tb", 2), ("a\tb\t1\tc", "4 or more")):
             bad = self.put_lines("bad.tsv", ["a\tb\t1", line])
             self.refused(65, "--train-tsv", "c", bad, "--tokenizer-model", self.model, says=f"bad.tsv:2: the line has {columns} columns; expected 3")
+        zeros = self.put_lines("weights", ["0", "0.0"] * 25)
+        self.refused(65, "--train-set", "a", *first, "--train-set", "b", *second, "--weights", "b", zeros, "--tokenizer-model", self.model,
+                     says=["weights of all 50 training pairs of b are 0", "above 0"])  # fmt: skip
+        bad = self.put_lines("bad.tsv", ["one\ttwo\t0"] * 2)
+        self.refused(65, "--train-tsv", "c", bad, "--tokenizer-model", self.model, says="weights of all 2 training pairs of c are 0")
         bad = self.put_lines("bad.tsv", ["a\tb", "a\tb\t1"])
         self.refused(65, "--train-tsv", "c", bad, "--tokenizer-model", self.model, says="bad.tsv:2: the line has 3 columns; expected 2")
 

@@ -228,6 +228,24 @@ TEST_F(PrepareTest, CarriageReturnsAreRepairedAndCounted) {
   EXPECT_TRUE(contains(bytes_of(options_.dropped_report), ":500\trepaired_crlf\tkept\n"));
 }
 
+TEST_F(PrepareTest, AByteOrderMarkIsRemovedAndCounted) {
+  options_.tokenizer.identity = true;
+  const std::string mark = "\xEF\xBB\xBF";
+  const std::string clean = prepare(options_).digest;
+  const Corpus without(options_.output);
+  options_.output = in_folder("other.h5");
+  train().source = put("train.en", mark + text_of(english, 0, 500));
+  const PrepareReport report = prepare(options_);
+  EXPECT_EQ(report.train.repaired_bom, 1);
+  EXPECT_NE(report.digest, clean) << "the provenance tells the inputs apart";
+  const Corpus with(options_.output);
+  EXPECT_EQ(with.tokenizers().models().target, without.tokenizers().models().target);
+  for (int64_t i = 0; i < 500; ++i) {
+    ASSERT_TRUE(std::ranges::equal(with.train().source[i], without.train().source[i]));
+  }
+  EXPECT_TRUE(contains(bytes_of(options_.dropped_report), ":1\trepaired_bom\tkept\n"));
+}
+
 TEST_F(PrepareTest, NulBytesAreRepairedAndCounted) {
   train().source = put("train.en", text_of(english, 0, 500) + std::string("the\0old dog\n", 12));
   train().target = put("train.de", text_of(german, 0, 500) + std::string("ein alter\0Hund\r\n", 16));

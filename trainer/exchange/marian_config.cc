@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "backend/error.h"
+#include "data/text/text_reader.h"
 #include "trainer/files/json_number.h"
 
 // The part of YAML that Marian writes: one `key: value` a line, lists as indented `- value` lines, scalars
@@ -268,7 +269,7 @@ std::vector<int32_t> marian_token_ids(std::string_view yaml, const std::string& 
   std::vector<bool> given(ids.size());
   int64_t lines = 0;
   std::string token;
-  for_each_line(yaml, [&](std::string_view line, int64_t number) {
+  for_each_line(data::without_byte_order_mark(yaml), [&](std::string_view line, int64_t number) {
     const auto refuse = [&](std::string_view what) {
       fail(ExitCode::kBadData, "{}:{}: {}; expected a line such as \"token\": 7", origin, number, what);
     };

@@ -33,6 +33,22 @@ TEST_F(TextReaderTest, ALastLineWithoutLineFeedCounts) {
   EXPECT_EQ(lines_of(put("a", std::string("a\0b\r\nc\r", 7))), (Strings{std::string("a\0b\r", 4), "c\r"}));
 }
 
+TEST_F(TextReaderTest, AByteOrderMarkIsRemovedAtTheBeginningAlone) {
+  const std::string mark = "\xEF\xBB\xBF";
+  EXPECT_EQ(lines_of(put("a", mark + "one\n" + mark + "two\n")), (Strings{"one", mark + "two"}));
+  EXPECT_EQ(lines_of(put_gzip("a.gz", mark + "one\n")), (Strings{"one"}));
+  EXPECT_EQ(lines_of(put("a", mark + mark + "one\n")), (Strings{mark + "one"}));
+  EXPECT_EQ(lines_of(put("a", mark + "\n")), (Strings{""}));
+  EXPECT_EQ(lines_of(put("a", mark)), (Strings{}));
+  EXPECT_EQ(lines_of(put("a", mark.substr(0, 2))), (Strings{mark.substr(0, 2)}));
+  for (const bool marked : {false, true}) {
+    TextReader reader(put("a", (marked ? mark : "") + "one\n" + mark + "two\n"));
+    std::string line;
+    while (reader.next(line)) EXPECT_EQ(reader.had_mark(), marked);
+    EXPECT_EQ(reader.line_number(), 2);
+  }
+}
+
 TEST_F(TextReaderTest, LinesAreCounted) {
   TextReader reader(put("a", "one\ntwo\nthree"));
   std::string line;

@@ -347,6 +347,7 @@ TEST_F(TokenizerFileTest, AListOfWordsIsAVocabulary) {
   EXPECT_EQ(tokenizer.decode({3, 5, 4, 0, 6, 2}), "the Äpfel dog <unk> ;");
   EXPECT_EQ(tokenizer.encode("\uff54\uff48\uff45"), (std::vector<int32_t>{0})) << "text is not normalised";
   EXPECT_TRUE(tokenizer.has_begin());
+  EXPECT_EQ(of_list("\uFEFFthe 120\ndog 7\n").model(), of_list("the 120\ndog 7\n").model());
   message_of(ErrorKind::kBadData, [&] { Tokenizer::from_file(put("dict.txt", "the 120\n")); });
   const auto refusal = [&](const std::string& list) {
     return message_of(ErrorKind::kBadData, [&] { of_list(list); });

@@ -132,6 +132,8 @@ TEST(MarianVocabulary, ReadsQuotedAndPlainTokens) {
                              "\"\\x85\\u2581\\U0001F600\": 4\n\":\": 5\n",
                              "v.yml", 6, find),
             (std::vector<int32_t>{5, 2, 4, 0, 3, 1}));
+  EXPECT_EQ(marian_token_ids("\uFEFFa: 1\nb: 0\n", "v.yml", 2, find_in({"a", "b"})),
+            (std::vector<int32_t>{1, 0}));
 }
 
 TEST(MarianVocabulary, OfAnotherFormIsRefusedByLine) {
