@@ -64,6 +64,14 @@ class Marian(support.CommandLineTest):
             for parameter, values in expected.items():
                 self.assertEqual(found[parameter].tobytes(), values.tobytes(), parameter)
 
+    def test_the_folder_of_a_model_is_told_from_its_file(self):
+        weights, folder = marian.write_our_model(support.BINARY, self.folder, "post_norm")
+        file = os.path.join(folder, "model.npz")
+        for given in (folder, folder + "/"):
+            self.refuse(66, "import", "--input", given, "--output", self.path("no.h5"), says=["holds no checkpoint", f"import --input {file}`"])
+        self.refuse(66, "translate", "--model", folder, says=f"import --input {file}`")
+        self.succeed("import", "--input", file, "--output", self.path("yes.h5"))
+
     def test_models_of_ours_are_the_files_whose_scores_marian_gave(self):
         for name, expected in self.golden["to_marian"].items():
             with self.subTest(name):

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import subprocess
 import unittest
 
@@ -393,6 +394,21 @@ class TrainedModel(support.CommandLineTest):
         self.succeed("average", "--checkpoints", *report["checkpoints"], "--output", self.path("chosen.h5"))
         self.assertEqual(self.translate(model=self.path("chosen.h5")), self.translate(model=output))
         self.refuse(66, "average", "--model-dir", self.model, "--last", 9, "--output", output, says="9")
+
+    def test_the_best_checkpoint_is_gone(self):
+        run = self.path("gone")
+        shutil.copytree(self.model, run)
+        best, newest = (os.path.join(run, f"checkpoint-{step:08}.h5") for step in (200, 300))
+        with open(os.path.join(run, "best.json"), "w", encoding="utf-8") as file:
+            json.dump({"checkpoint": os.path.basename(best), "metric": "loss", "value": 1.0}, file)
+        self.translate(model=run)
+        os.remove(best)
+        self.refuse(66, "translate", "--model", run, says=[f"{best}: is missing", "best.json", f"the newest: {newest}"])
+        self.translate(model=newest)
+        for name in os.listdir(run):
+            if name.startswith("checkpoint-"):
+                os.remove(os.path.join(run, name))
+        self.refuse(66, "translate", "--model", run, says=[f"{best}: is missing", "best.json", "no other"])
 
     def test_damaged_and_missing_models(self):
         damaged = bytearray(self.read(self.weights))

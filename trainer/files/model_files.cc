@@ -6,6 +6,7 @@
 
 #include "backend/error.h"
 #include "data/files/atomic_file.h"
+#include "data/files/file_io.h"
 #include "data/files/json_text.h"
 #include "trainer/files/config_json.h"
 #include "trainer/files/run_folder.h"
@@ -28,13 +29,25 @@ std::string resolve_model_file(const std::string& file_or_dir) {
   std::error_code error;
   if (!fs::is_directory(file_or_dir, error)) return file_or_dir;
   const std::string best = read_best(file_or_dir);
-  if (!best.empty()) return best;
+  const bool best_is_gone = !best.empty() && !fs::exists(best, error) && !error;
+  if (!best.empty() && !best_is_gone) return best;
   const std::vector<std::string> paths = list_checkpoints(file_or_dir);
+  if (best_is_gone) {
+    fail(ExitCode::kMissingInput,
+         "{}: is missing, but best.json of its folder names it as the best checkpoint. {}", best,
+         paths.empty()
+             ? "The folder holds no other; restore the file"
+             : fmt::format("Restore the file, or give another, such as the newest: {}", paths.back()));
+  }
   if (paths.empty()) {
+    const std::string of_marian = (fs::path(file_or_dir) / "model.npz").string();
     fail(ExitCode::kMissingInput,
          "{}: the folder holds no checkpoint; expected the --model-dir of `ventris train`, "
-         "a checkpoint or a weights file",
-         file_or_dir);
+         "a checkpoint or a weights file{}",
+         file_or_dir,
+         data::is_there(of_marian)
+             ? fmt::format(". It holds a model of Marian: `ventris import --input {}` reads that", of_marian)
+             : "");
   }
   return paths.back();
 }
