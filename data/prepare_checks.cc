@@ -19,6 +19,7 @@
 #include "data/files/file_io.h"
 #include "data/files/temporary_file.h"
 #include "data/prepare_input.h"
+#include "data/text/tokenizer_training.h"
 
 namespace ventris::data {
 
@@ -123,6 +124,11 @@ void check_tag(const TrainingCorpus& corpus, const std::string& tag) {
          "the tag '{}' of {} cannot be one token: expected a word without spaces and commas, "
          "such as <bt>",
          tag, corpus.name);
+  }
+  if (is_mark(tag)) {
+    fail(ErrorKind::kUsage,
+         "the tag '{}' of {} is a mark of every vocabulary; give another word, such as <bt>", tag,
+         corpus.name);
   }
 }
 

@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <utility>
 
 #include "backend/error.h"
@@ -34,12 +35,22 @@ struct PrepareCommandOptions {
   std::string target_tokenizer_model;
   std::string user_symbols;
   std::string control_symbols;
+  std::set<std::string> given;  // of the options of note_given()
   std::string progress = "auto";
   double log_seconds = 60.0;
   bool json = false;
 };
 
 constexpr char kTokenizerGroup[] = "Tokenizer";
+
+/// Notes when the option is given, also with its default.
+void note_given(Option& option, std::set<std::string>& given) {
+  option.store = [store = option.store, name = option.name, &given](const std::vector<std::string>& values,
+                                                                    const std::string& where) {
+    store(values, where);
+    given.insert(name);
+  };
+}
 
 /// Each option of the tokenizer with its value.
 std::map<std::string, std::string> tokenizer_values(const OptionTable& table) {
@@ -80,6 +91,11 @@ void complete_tokenizer(PrepareCommandOptions& options) {
   if (options.tokenizer_from.empty() && prepare.tokenizer_model.empty()) return;
   for (const auto& [used, option] : {std::pair(!options.user_symbols.empty(), "user-symbols"),
                                      {!options.control_symbols.empty(), "control-symbols"},
+                                     {options.given.contains("tokenizer"), "tokenizer"},
+                                     {options.given.contains("character-coverage"), "character-coverage"},
+                                     {options.given.contains("tokenizer-sentences"), "tokenizer-sentences"},
+                                     {prepare.tokenizer.lowercase, "lowercase"},
+                                     {prepare.tokenizer.identity, "no-normalization"},
                                      {prepare.tokenizer.byte_fallback, "byte-fallback"},
                                      {prepare.tokenizer.split_digits, "split-digits"},
                                      {prepare.tokenizer.no_dummy_prefix, "no-dummy-prefix"}}) {
@@ -298,7 +314,7 @@ Command prepare_command() {
                 "Tokens of the vocabulary to train, shared by both languages.");
   add_side_vocabulary(table, "source", prepare.source_vocab_size);
   add_side_vocabulary(table, "target", options->target_vocab_size);
-  table.choice<data::TokenizerKind>(
+  Option& kind = table.choice<data::TokenizerKind>(
       "tokenizer", prepare.tokenizer.kind,
       {{"bpe", data::TokenizerKind::kBpe},
        {"unigram", data::TokenizerKind::kUnigram},
@@ -306,12 +322,14 @@ Command prepare_command() {
        {"char", data::TokenizerKind::kChar}},
       "Kind of SentencePiece model to train. word: the most frequent words as they are between spaces, at most "
       "--vocab-size, any other is unknown. char: characters.");
+  note_given(kind, options->given);
   prepare.tokenizer.character_coverage = 0.0;
   Option& coverage = table.number(
       "character-coverage", prepare.tokenizer.character_coverage, {.min = 0.98, .max = 1},
       "Share of the characters of the text that the vocabulary covers. Default: 0.9995 if at least a twentieth of "
       "the characters is Chinese (Han), as in Japanese and Chinese, otherwise 1.");
   coverage.show = [] { return std::string(); };
+  note_given(coverage, options->given);
   table.text("user-symbols", "A,B...", options->user_symbols,
              "Each of these is one token wherever it occurs in the text, such as tags.");
   table.text("control-symbols", "A,B...", options->control_symbols,
@@ -323,8 +341,10 @@ Command prepare_command() {
   table.toggle(
       "no-dummy-prefix", prepare.tokenizer.no_dummy_prefix,
       "Puts no space before the first word of a line: it may then be another token there than elsewhere.");
-  table.integer("tokenizer-sentences", prepare.tokenizer.max_sentences, {.min = 1, .max = 100000000},
-                "Sentences to train the tokenizer on, sampled evenly from the text.");
+  Option& sentences =
+      table.integer("tokenizer-sentences", prepare.tokenizer.max_sentences, {.min = 1, .max = 100000000},
+                    "Sentences to train the tokenizer on, sampled evenly from the text.");
+  note_given(sentences, options->given);
   table.toggle("lowercase", prepare.tokenizer.lowercase, "Lowercases the text inside the tokenizer.");
   table.toggle("no-normalization", prepare.tokenizer.identity,
                "Does not normalise the characters, for text that is already normalised and tokenised.");

@@ -85,7 +85,6 @@ bool is_byte(std::string_view symbol) {
 }
 
 void check_symbols(const TokenizerTraining& options) {
-  constexpr std::string_view kMarks[] = {"<unk>", "<s>", "</s>"};
   std::set<std::string_view> seen;
   const auto check = [&](const char* option, const std::string& symbol) {
     const auto refuse = [&](const char* why) {
@@ -97,8 +96,7 @@ void check_symbols(const TokenizerTraining& options) {
     const std::u32string characters = unicode::decode(symbol);
     if (std::any_of(characters.begin(), characters.end(), unicode::is_space))
       refuse("it has white space, which separates tokens");
-    if (std::find(std::begin(kMarks), std::end(kMarks), symbol) != std::end(kMarks))
-      refuse("it is a mark of every vocabulary");
+    if (is_mark(symbol)) refuse("it is a mark of every vocabulary");
     if (options.byte_fallback && is_byte(symbol)) refuse("with --byte-fallback it is the token of a byte");
     if (!seen.insert(symbol).second) refuse("it is given twice");
   };
@@ -222,6 +220,11 @@ const char* name_of(TokenizerKind kind) {
   return "";
 }
 
+bool is_mark(std::string_view symbol) {
+  constexpr std::string_view kMarks[] = {"<unk>", "<s>", "</s>"};
+  return std::ranges::find(kMarks, symbol) != std::end(kMarks);
+}
+
 std::vector<std::string> symbols_of(const std::string& list) {
   std::vector<std::string> symbols;
   if (list.empty()) return symbols;
@@ -274,6 +277,14 @@ std::string train_tokenizer(const std::vector<std::string>& sentences, const Tok
          options.vocab_size, sentences.size(), *largest, options.size_option, *largest);
   }
   if (const auto needed = number_after(message, fmt::format("required_chars. {} vs ", options.vocab_size))) {
+    if (options.byte_fallback) {
+      fail(
+          ErrorKind::kBadConfiguration,
+          "a vocabulary of {} tokens is too small: it needs {}, of which 256 are the bytes of --byte-fallback and "
+          "the others the characters of the text and marks. Pass a larger {}, a lower --character-coverage to "
+          "leave out rare characters, or no --byte-fallback",
+          options.vocab_size, *needed, options.size_option);
+    }
     fail(ErrorKind::kBadConfiguration,
          "a vocabulary of {} tokens is too small: the characters of the text alone need {}. "
          "Pass a larger {}, or a lower --character-coverage to leave out rare characters",

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace ventris::data {
@@ -29,6 +30,9 @@ struct TokenizerTraining {
 
 /// As SentencePiece advises for Japanese and Chinese.
 constexpr double kRichScriptCoverage = 0.9995;
+
+/// Whether the text is that of a mark of every vocabulary: <unk>, <s> or </s>.
+bool is_mark(std::string_view symbol);
 
 /// The symbols of a list "A,B,C"; empty for an empty list.
 std::vector<std::string> symbols_of(const std::string& list);

@@ -149,6 +149,7 @@ class TokenizerOptions(support.CommandLineTest):
             (("--user-symbols", "a b"), 78, "white space"),
             (("--byte-fallback", "--user-symbols", "<0x41>"), 78, "token of a byte"),
             (("--byte-fallback", "--vocab-size", 200), 78, "--vocab-size"),
+            (("--byte-fallback", "--vocab-size", 260), 78, "of which 256 are the bytes of --byte-fallback"),
             (("--tokenizer", "word", "--no-dummy-prefix"), 78, "--no-dummy-prefix"),
             (("--tokenizer", "word", "--split-digits"), 78, "--split-digits"),
             (("--control-symbols", "\u672c"), 78, "\u672c"),
@@ -157,9 +158,18 @@ class TokenizerOptions(support.CommandLineTest):
             self.refuse(code, *words, *options, says=says)
             self.assertFalse(os.path.exists(self.path("out.h5")))
         given = self.write("words.txt", "der\ndie\n")
-        for option in (("--user-symbols", "a"), ("--control-symbols", "a"), ("--byte-fallback",), ("--split-digits",)):
-            says = f"{option[0]} is for a tokenizer that is trained here"
-            self.refuse(64, *words, "--tokenizer-model", given, *option, says=says)
+        for option in (
+            *(("--user-symbols", "a"), ("--control-symbols", "a"), ("--byte-fallback",), ("--split-digits",)),
+            *(("--no-dummy-prefix",), ("--lowercase",), ("--no-normalization",), ("--tokenizer", "bpe")),
+            *(("--character-coverage", 1), ("--tokenizer-sentences", 2000000)),
+        ):
+            says = f"{option[0]} is for a tokenizer that is trained here, but {given} is given; leave out one of them"
+            for given_by in ("--tokenizer-model", "--tokenizer-from"):
+                self.refuse(64, *words, given_by, given, *option, says=says)
+        for tag in ("<unk>", "<s>", "</s>"):
+            for side in ("source", "target"):
+                self.refuse(64, "prepare", "--train-set", "a", *files, f"--{side}-tag", "a", tag, "--output", self.path("out.h5"),
+                            says=f"the tag '{tag}' of a is a mark of every vocabulary")  # fmt: skip
 
     def test_a_symbol_is_a_word_of_words(self):
         marked = [self.path(name) for name in ("marked.en", "marked.de")]
