@@ -72,7 +72,11 @@ std::unique_ptr<data::FolderLock> hold_run_folder(const Communicator& communicat
   check_nothing_is_of_a_later_version(folder);
   check_config_is_ours(folder);
   data::make_folders(folder);
-  auto lock = std::make_unique<data::FolderLock>(folder);
+  auto lock =
+      std::make_unique<data::FolderLock>(folder, data::FolderLock::kPatience, [&](const std::string& holder) {
+        progress.message(fmt::format("The folder {} is in use by {}; waiting up to {} s for its end", folder,
+                                     holder, data::FolderLock::kPatience.count()));
+      });
   if (lock->held()) return lock;
   check_no_live_run(folder);
   progress.warning(fmt::format(

@@ -127,7 +127,9 @@ bool FolderIdentity::holds() const {
   return status.st_dev == device_ && status.st_ino == number_;
 }
 
-FolderLock::FolderLock(const std::string& folder, std::chrono::milliseconds patience) : folder_(folder) {
+FolderLock::FolderLock(const std::string& folder, std::chrono::milliseconds patience,
+                       const std::function<void(const std::string& holder)>& waits)
+    : folder_(folder) {
   const std::string path = folder + kLockFile;
   directory_ = std::make_unique<FileHandle>(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   file_ = std::make_unique<FileHandle>(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666));
@@ -143,6 +145,7 @@ FolderLock::FolderLock(const std::string& folder, std::chrono::milliseconds pati
          system_reason(error));
   }
   const auto begin = std::chrono::steady_clock::now();
+  bool told = false;
   identity_ = std::make_unique<FolderIdentity>(folder, file_->fd());
   while (::flock(file_->fd(), LOCK_EX | LOCK_NB) != 0) {
     if (errno == EINTR) continue;
@@ -152,7 +155,12 @@ FolderLock::FolderLock(const std::string& folder, std::chrono::milliseconds pati
       held_folders().add(folder, *identity_);
       return;
     }
-    if (std::chrono::steady_clock::now() - begin > patience) {
+    const auto waited = std::chrono::steady_clock::now() - begin;
+    if (waits && !told && waited > 1s) {
+      waits(holder(file_->fd()));
+      told = true;
+    }
+    if (waited > patience) {
       fail(ErrorKind::kCannotCreate,
            "the folder {} is in use by {}. Wait for the end of that run, or give another folder", folder,
            holder(file_->fd()));

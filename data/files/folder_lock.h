@@ -4,6 +4,7 @@
 #include <sys/types.h>
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -38,10 +39,13 @@ class FolderIdentity {
 /// file is renamed into another folder that has replaced it at its path (data/files/temporary_file.h).
 class FolderLock {
  public:
+  static constexpr std::chrono::seconds kPatience{10};
+
   /// Waits up to `patience` for another holder, which may be about to end, or until its lease is stale.
-  /// Throws DataError kCannotCreate, naming the holder, if it remains.
-  explicit FolderLock(const std::string& folder,
-                      std::chrono::milliseconds patience = std::chrono::seconds(10));
+  /// Throws DataError kCannotCreate, naming the holder, if it remains. `waits`: called with the holder of the
+  /// lock once the wait for it has lasted a second.
+  explicit FolderLock(const std::string& folder, std::chrono::milliseconds patience = kPatience,
+                      const std::function<void(const std::string& holder)>& waits = {});
   ~FolderLock();
   FolderLock(const FolderLock&) = delete;
   FolderLock& operator=(const FolderLock&) = delete;

@@ -112,6 +112,21 @@ class MovedFolder(DigestTest):
         self.assertEqual(self.files_of("saves"), before)
 
     @unittest.skipUnless(support.MPIEXEC, "built without MPI")
+    def test_a_second_run_says_that_it_waits_for_the_first_to_end(self):
+        first = self.start("shared", 1)
+        second = support.start(support.command(*self.train("shared", max_steps=1000000)))
+        self.addCleanup(second.kill)
+        said = b""
+        while b"waiting" not in said:
+            line = second.stderr.readline()
+            self.assertTrue(line, said)
+            said += line
+        says = f"The folder {self.path('shared')} is in use by process {first.pid} on .*; waiting up to 10 s for its end"
+        self.assertRegex(said.decode(), says)
+        for process in (second, first):
+            process.kill()
+            process.communicate()
+
     def test_two_ranks_end_likewise(self):
         process = self.start("two", 1, ranks=2)
         os.rename(self.path("two"), self.path("two-old"))

@@ -46,6 +46,17 @@ TEST_F(FolderLockTest, WaitsForOneThatIsAboutToEnd) {
   ends.join();
 }
 
+TEST_F(FolderLockTest, TellsOnceThatItWaitsForLong) {
+  const FolderLock held(folder_.string());
+  std::vector<std::string> holders;
+  const auto waits = [&](const std::string& holder) { holders.push_back(holder); };
+  EXPECT_THROW(FolderLock(folder_.string(), 1500ms, waits), DataError);
+  ASSERT_EQ(holders.size(), 1U);
+  EXPECT_NE(holders.front().find("process " + std::to_string(::getpid())), std::string::npos);
+  EXPECT_THROW(FolderLock(folder_.string(), 1ms, waits), DataError);
+  EXPECT_EQ(holders.size(), 1U);
+}
+
 TEST_F(FolderLockTest, DoesNotOutliveAProcessThatIsKilled) {
   int told[2];
   ASSERT_EQ(::pipe(told), 0);
