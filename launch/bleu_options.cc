@@ -65,7 +65,8 @@ void add_bleu_options(data::BleuOptions& bleu, OptionTable& table,
   value.aliases = {"-sv"};
   value.show = [] { return std::string(); };
   table.toggle("effective-order", bleu.effective_order,
-               "Leaves out orders for which a text has no n-gram; always on with --sentence-level.");
+               std::string("Leaves out orders for which a text has no n-gram") +
+                   (chosen == nullptr ? "; always on with --sentence-level." : "."));
   table.integer("max-ngram-order", bleu.max_ngram_order, {.min = 1, .max = data::kMaxBleuOrder},
                 "Length of the longest n-grams, in words.");
 }

@@ -1,8 +1,10 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <system_error>
 
 #include "backend/error.h"
 #include "backend/instruction_set.h"
@@ -15,6 +17,7 @@
 #include "launch/job.h"
 #include "launch/output.h"
 #include "trainer/checks/replay.h"
+#include "trainer/files/run_folder.h"
 
 namespace ventris {
 
@@ -61,9 +64,20 @@ std::string instructions_for(const ReplayCommandOptions& options, const Job& job
   return std::count(of_ranks.begin(), of_ranks.end(), "can") == std::ssize(of_ranks) ? recorded : options.isa;
 }
 
+/// Refuses a run folder: which of its checkpoints is meant?
+void check_is_file(const std::string& checkpoint) {
+  std::error_code error;  // of a missing file
+  if (!std::filesystem::is_directory(checkpoint, error)) return;
+  const std::vector<std::string> checkpoints = list_checkpoints(checkpoint);
+  fail(ExitCode::kMissingInput, "--checkpoint {}: is a folder; expected a checkpoint in a run folder{}",
+       checkpoint,
+       checkpoints.empty() ? ", and it holds none" : ", such as its newest: " + checkpoints.back());
+}
+
 int run_replay(const ReplayCommandOptions& options, Job& job) {
   if (options.checkpoint.empty())
     fail(ExitCode::kUsage, "--checkpoint is required: a checkpoint in its run folder");
+  check_is_file(options.checkpoint);
   const RecordedRun recorded = recorded_run(job.communicator, options.checkpoint);
   TrainOptions run = recorded.options;
   if (!options.corpus.empty()) run.corpus = options.corpus;

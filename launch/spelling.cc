@@ -113,7 +113,8 @@ std::string name_of_alias(const Command& command, const std::string& name) {
 std::string suggestion(const Command& command, const std::string& name, bool in_file) {
   const std::string advice = advice_for_foreign_name(command, name, in_file);
   if (!advice.empty()) return advice;
-  std::vector<std::string> names = {"config", "help"};
+  std::vector<std::string> names;
+  if (!in_file) names = {"config", "help"};
   for (const Option& option : command.options.options()) {
     if (!option.operand) names.push_back(option.name);
   }
