@@ -47,11 +47,12 @@ void add_search_options(DecodingOptions& decoding, OptionTable& table) {
       "Divides logits before tokens are drawn; a value below 1 makes probable tokens more probable.");
   table.integer("top-k", search.sampling.top_k, {.min = 0, .max = 1 << 24},
                 "Draws only from the N most probable tokens; 0: all.");
-  table.number("top-p", search.sampling.top_p, {.min = 0, .max = 1, .above_min = true},
+  table.number("top-p", search.sampling.top_p, {.min = 1e-6, .max = 1},
                "Draws only from the most probable tokens that together have this probability.");
   table.integer("seed", search.sampling.seed, {},
                 "Seed of the random numbers, which depend only on it, "
                 "the line number and the position in the translation.");
+  table.without_effect({"temperature", "top-k", "top-p", "seed"}, "sample", {"no"});
   add_machine_options(decoding, table);
 }
 

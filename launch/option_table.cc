@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 
@@ -61,6 +62,17 @@ Option& OptionTable::add(Option option) {
   option.group = group_;
   options_.push_back(std::move(option));
   return options_.back();
+}
+
+void OptionTable::without_effect(const std::vector<std::string>& names, const std::string& other,
+                                 const std::vector<std::string>& values) {
+  VENTRIS_CHECK(find(other) != nullptr, "there is no option {}", other);
+  for (const std::string& name : names) {
+    const auto option = std::ranges::find(options_, name, &Option::name);
+    VENTRIS_CHECK(option != options_.end(), "there is no option {}", name);
+    option->needs = other;
+    option->needs_not = values;
+  }
 }
 
 const Option* OptionTable::find(const std::string& name) const {
@@ -173,11 +185,21 @@ Option& OptionTable::add_number(const std::string& name, const std::string& plac
   option.help = help;
   option.limits = describe_range<double>(range, "{}");
   const std::string limits = option.limits;
-  option.store = [&variable, range, limits](const std::vector<std::string>& values,
-                                            const std::string& where) {
+  // A limit that T does not have, such as 0.01, is itself allowed: rounded as the value is.
+  using Limits = std::numeric_limits<T>;
+  const auto rounded = [](double limit) {
+    return static_cast<T>(
+        std::clamp(limit, static_cast<double>(Limits::lowest()), static_cast<double>(Limits::max())));
+  };
+  const Range<T> allowed = {.min = rounded(range.min),
+                            .max = rounded(range.max),
+                            .above_min = range.above_min,
+                            .below_max = range.below_max};
+  option.store = [&variable, allowed, limits](const std::vector<std::string>& values,
+                                              const std::string& where) {
     const T value = parse_number<T>(values.front(), "a number", where);
     if (!std::isfinite(value)) reject("{}: {} is not a finite number", where, values.front());
-    if (!inside<double>(value, range)) reject("{} must be {}, not {}", where, limits, values.front());
+    if (!inside<T>(value, allowed)) reject("{} must be {}, not {}", where, limits, values.front());
     variable = value;
   };
   option.show = [&variable] { return fmt::format("{}", variable); };

@@ -22,13 +22,15 @@ struct Option {
   std::string limits;       // "at least 1", "f32 or bf16"; empty if any text is accepted
   Arity arity = Arity::kOne;
   bool required = false;
-  bool operand = false;               // given without its name
-  bool is_command = false;            // an operand that is a separate command line, after "--"
-  bool from_preset = false;           // the default is that of the preset
-  bool replaceable = false;           // an input that --output may replace
-  std::vector<std::string> aliases;   // other spellings on the command line, with their dashes: "-tok"
-  std::string former_name;            // of an earlier version, still accepted, not shown
-  std::vector<std::string> excludes;  // names of opposite options; one of them beside this one is an error
+  bool operand = false;                // given without its name
+  bool is_command = false;             // an operand that is a separate command line, after "--"
+  bool from_preset = false;            // the default is that of the preset
+  bool replaceable = false;            // an input that --output may replace
+  std::vector<std::string> aliases;    // other spellings on the command line, with their dashes: "-tok"
+  std::string former_name;             // of an earlier version, still accepted, not shown
+  std::vector<std::string> excludes;   // names of opposite options; one of them beside this one is an error
+  std::string needs;                   // name of an option; by OptionTable::without_effect()
+  std::vector<std::string> needs_not;  // its values with which this one has no effect
 
   /// Stores values given by the user; `where` names the option as the user wrote it. Throws OptionError.
   std::function<void(const std::vector<std::string>& values, const std::string& where)> store;
@@ -88,6 +90,11 @@ class OptionTable {
   /// The operands: arguments without an option name. At most one such entry in a table.
   Option& operands(const std::string& placeholder, std::vector<std::string>& variable,
                    const std::string& help);
+
+  /// These options have no effect while the option `other`, declared before as they are, shows one of
+  /// `values`: then it is an error to give one another value than it has anyway.
+  void without_effect(const std::vector<std::string>& names, const std::string& other,
+                      const std::vector<std::string>& values);
 
   const std::vector<Option>& options() const { return options_; }
   /// Null if there is none of that name.

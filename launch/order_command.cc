@@ -263,9 +263,11 @@ Command order_command() {
   OptionTable& table = command.options;
   table.group("Steps");
   table.text("steps", "A:B", options->steps, "The first and the last step, from 1, or one step. Required.");
-  table.optional_text("model-dir", "DIR", options->run,
-                      "A run: seed, batches and plan are those of its config.json, and the corpus too "
-                      "unless --corpus says where it is now.");
+  table
+      .optional_text("model-dir", "DIR", options->run,
+                     "A run: seed, batches and plan are those of its config.json, and the corpus too "
+                     "unless --corpus says where it is now.")
+      .excludes = {"preset"};
   table.toggle("text", options->text, "Also prints both sentences, decoded.");
   table.toggle("json", options->json, "Prints one JSON object a line.");
   table.group("Preset");

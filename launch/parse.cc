@@ -133,13 +133,21 @@ Values parse_foreign(const Command& command, const ConfigReader& reader, const c
   return values;
 }
 
+/// A file of --config.
+struct FileOptions {
+  std::string path;
+  Values values;
+  bool of_lines = true;  // not converted: written for this command
+};
+
 /// `flags`: what the command line gives.
-Values parse_file(const Command& command, const std::string& path, const Values& flags) {
+FileOptions parse_file(const Command& command, const std::string& path, const Values& flags) {
   const std::string text = read_config("--config", path);
   const size_t first = text.find_first_not_of(" \t\r\n");
   if (first != std::string::npos && text[first] == '{')
-    return parse_foreign(command, command.options_from_json, "JSON", text, path, flags);
-  if (is_yaml(text)) return parse_foreign(command, command.options_from_yaml, "YAML", text, path, flags);
+    return {path, parse_foreign(command, command.options_from_json, "JSON", text, path, flags), false};
+  if (is_yaml(text))
+    return {path, parse_foreign(command, command.options_from_yaml, "YAML", text, path, flags), false};
   std::istringstream stream(text);
   try {
     // Unknown names are accepted here so that the message can suggest a name.
@@ -152,7 +160,7 @@ Values parse_file(const Command& command, const std::string& path, const Values&
              option.string_key, command.name, suggestion(command, option.string_key, /*in_file=*/true));
       }
     }
-    return collect(command, parsed, path);
+    return {path, collect(command, parsed, path)};
   } catch (const po::invalid_config_file_syntax& error) {
     // Not what(): it inserts the line into a template and does not terminate if the line contains
     // '%invalid_line%'.
@@ -185,9 +193,59 @@ std::string given_text(const Values& values, const std::string& name) {
   return found == values.end() || found->second.empty() ? "" : found->second.front();
 }
 
+/// The values of some options while that preset is taken.
+Values values_of_preset(const Command& command, const std::string& preset) {
+  command.before_store(preset);
+  Values values;
+  for (const Option& option : command.options.options()) {
+    if (option.from_preset) values[option.name] = {option.show()};
+  }
+  return values;
+}
+
+/// Refuses a preset of the command line beside a file of another that sets all in which the two differ, such
+/// as the config.json of a run.
+void check_preset(const Command& command, const Values& flags, const FileOptions& file) {
+  const std::string wanted = given_text(flags, "preset");
+  const std::string in_file = given_text(file.values, "preset");
+  if (wanted.empty() || in_file.empty() || wanted == in_file || !command.before_store) return;
+  const Values of_file = values_of_preset(command, in_file);
+  for (const auto& [name, value] : values_of_preset(command, wanted)) {
+    if (value != of_file.at(name) && !file.values.contains(name) && !flags.contains(name)) return;
+  }
+  fail(
+      ExitCode::kUsage,
+      "--preset {} has no effect: {} is of the preset {} and sets all that a preset sets. Leave out --preset "
+      "to take the values of the file, or --config to take those of the preset; options that are given "
+      "beside --config win over the file",
+      wanted, file.path, in_file);
+}
+
+/// An option that has no effect is not passed over in silence, unless it has the value that it has anyway.
+/// `before`: the values before the command line, and the file if it was written for this command.
+void check_needs(const Command& command, const Values& before, const Values& flags, const FileOptions& file) {
+  for (const Option& option : command.options.options()) {
+    if (option.needs.empty()) continue;
+    const bool by_flag = flags.contains(option.name);
+    if (!by_flag && !(file.of_lines && file.values.contains(option.name))) continue;
+    const Option& needed = *command.options.find(option.needs);
+    const std::string state = needed.show();
+    if (option.show() == before.at(option.name).front()) continue;
+    if (std::ranges::find(option.needs_not, state) == option.needs_not.end()) continue;
+    const bool is_switch = needed.arity == Arity::kSwitch;
+    const bool is_absent = is_switch || state.empty();
+    fail(by_flag ? ExitCode::kUsage : ExitCode::kBadConfiguration,
+         "{} has no effect {} --{}{}: leave it out, or give {}--{}",
+         by_flag ? "--" + option.name : fmt::format("{}: {}", file.path, option.name),
+         is_absent ? "without" : "with", needed.name, is_absent ? "" : " " + state,
+         is_absent ? "" : "another ", needed.name);
+  }
+}
+
 /// No input may be overwritten.
 void check_outputs(const Command& command, const Values& flags, const Values& from_file) {
-  for (const char* name : {"output", "dropped-report"}) {
+  constexpr const char* kOutputs[] = {"output", "dropped-report"};
+  for (const char* name : kOutputs) {
     const std::string output = flags.count(name) > 0 ? given_text(flags, name) : given_text(from_file, name);
     std::error_code error;  // of a missing file
     if (output.empty() || !std::filesystem::is_regular_file(output, error)) continue;
@@ -198,8 +256,9 @@ void check_outputs(const Command& command, const Values& flags, const Values& fr
         if (option != nullptr && (option->placeholder == "TEXT" || option->replaceable)) continue;
         for (const std::string& word : words) {
           if (!std::filesystem::equivalent(word, output, error)) continue;
-          fail(ExitCode::kUsage, "--{} {}: is also the input of --{}; give another file", name, output,
-               other);
+          const bool is_output = std::ranges::find(kOutputs, other) != std::end(kOutputs);
+          fail(ExitCode::kUsage, "--{} {}: is also the {} of --{}; give another file", name, output,
+               is_output ? "file" : "input", other);
         }
       }
     };
@@ -212,12 +271,13 @@ void check_outputs(const Command& command, const Values& flags, const Values& fr
 
 void parse_options(const Command& command, const std::vector<std::string>& words) {
   Values flags = parse_words(command, words);
-  Values from_file;
-  const std::string config = given_text(flags, "config");
+  FileOptions file;
   if (flags.count("config") > 0) {
-    from_file = parse_file(command, config, flags);
-    for (const auto& [name, values] : flags) from_file.erase(name);
+    file = parse_file(command, given_text(flags, "config"), flags);
+    check_preset(command, flags, file);
+    for (const auto& [name, values] : flags) file.values.erase(name);
   }
+  const Values& from_file = file.values;
   for (const Option& option : command.options.options()) {
     const auto given = [&](const std::string& name) { return flags.count(name) + from_file.count(name) > 0; };
     for (const std::string& other : option.excludes) {
@@ -229,8 +289,14 @@ void parse_options(const Command& command, const std::vector<std::string>& words
   const std::string preset =
       flags.count("preset") > 0 ? given_text(flags, "preset") : given_text(from_file, "preset");
   if (command.before_store) command.before_store(preset);
-  store(command, from_file, config);
+  if (!file.of_lines) store(command, from_file, file.path);
+  Values before;
+  for (const Option& option : command.options.options()) {
+    if (!option.needs.empty()) before[option.name] = {option.show()};
+  }
+  if (file.of_lines) store(command, from_file, file.path);
   store(command, flags, "");
+  check_needs(command, before, flags, file);
   for (const Option& option : command.options.options()) {
     const std::string key = option.operand ? kOperandKey : option.name;
     if (!option.required || flags.count(key) > 0 || from_file.count(key) > 0) continue;

@@ -165,6 +165,8 @@ void add_optimizer_options(TrainOptions& train, OptionTable& table) {
                "Factor by which a rollback lowers the learning rate of all later steps.");
   table.integer("max-rollbacks", train.spikes.max_rollbacks, {.min = 1, .max = 1000},
                 "Rollbacks of a run; one more ends it, as a divergence.");
+  table.without_effect({"spike-factor"}, "on-spike", {"ignore"});
+  table.without_effect({"rollback-rate", "max-rollbacks"}, "on-spike", {"ignore", "stop"});
   preset(table.number(
       "ema", train.ema, {.min = 0, .max = 1, .below_max = true},
       "Decay of an exponential moving average of the parameters, which is updated at every step, "
@@ -186,12 +188,10 @@ void add_optimizer_options(TrainOptions& train, OptionTable& table) {
       "and each partial sum is rounded to 8 significant bits. With one rank nothing is rounded."));
   preset(table.choice<Reduction>(
       "reduction", train.reduction, {{"fast", Reduction::kFast}, {"reproducible", Reduction::kReproducible}},
-      "How gradients are summed. fast: each rank over its shards, "
-      "then over the ranks in the order of the library; the last bits depend on the number of ranks. "
-      "reproducible: over the shards in one binary tree, "
-      "so the result is the same bits on any number of ranks with the same --logical-shards. "
-      "This needs f32 gradients, "
-      "and memory for partial sums: the size of the gradients for each doubling of the shards of a rank."));
+      "How gradients are summed. fast: each rank over its shards, then over the ranks in the order of the "
+      "library; the last bits depend on the number of ranks. reproducible: over the shards in one binary "
+      "tree, so the result is the same bits on any number of ranks with the same --logical-shards. "
+      "This needs f32 gradients, and memory for partial sums: the size of the gradients for each doubling of the shards of a rank."));
   table.toggle(
       "shard-optimizer", train.shard_optimizer,
       "Divides Adam's moments and the moving average among the ranks: each keeps and updates those of its "
@@ -217,6 +217,7 @@ void add_validation_options(TrainOptions& train, OptionTable& table) {
   preset(tokenize);
   table.optional_text("valid-tokenize-with", "PATH", train.valid_tokenize_with,
                       "The file of that tokenizer, as --tokenize-with of 'ventris bleu'.");
+  table.without_effect({"valid-tokenize", "valid-tokenize-with"}, "valid-bleu", {"no"});
   preset(table.integer("valid-beam-size", train.valid_beam_size, {.min = 1, .max = 256},
                        "Beam for validation; 1 is greedy."));
   preset(table.number("valid-length-penalty", train.valid_length_penalty, {.min = 0, .max = 10},
@@ -244,6 +245,7 @@ void add_validation_options(TrainOptions& train, OptionTable& table) {
       "its scores do not decide anything.");
   table.number("valid-script-limit", train.valid_script_limit, {.min = 0, .max = 1e7, .above_min = true},
                "Seconds after which it is killed. At its end training waits so long for it.");
+  table.without_effect({"valid-script-limit"}, "valid-script", {""});
   table.choice(
       "best", train.best, {"better", "significant"},
       "When a checkpoint becomes the best: with a better --valid-metric; or only if paired bootstrap "
@@ -267,6 +269,7 @@ void add_validation_options(TrainOptions& train, OptionTable& table) {
   preset(
       table.integer("patience", train.patience, {.min = 0, .max = 1000000},
                     "Stops after N validations by --valid-every in a row without a better one; 0: never."));
+  table.without_effect({"patience"}, "valid-every", {"0"});
   table.number(
       "valid-target", train.valid_target, {.min = 0, .max = 1e9},
       "Ends training, saved and counted as done, once --valid-metric reaches this: "
@@ -293,8 +296,7 @@ void add_run_options(TrainOptions& train, OptionTable& table) {
       "progress", train.progress, {"auto", "live", "full", "lines", "none"},
       "How progress is shown. live: one line of a terminal, which is updated. "
       "full: rows at the end of a terminal, which are updated, with the curve of the loss and the last validations; "
-      "where messages go to no terminal, as lines. "
-      "lines: one after the other. none: only messages and validations. "
+      "where messages go to no terminal, as lines. lines: one after the other. none: only messages and validations. "
       "auto: live if messages go to a terminal, also through an mpirun on this host, otherwise lines.");
   table.integer(
       "digest-every", train.digest_every, {.min = 0, .max = kManySteps},
@@ -335,8 +337,7 @@ void add_run_options(TrainOptions& train, OptionTable& table) {
       "The same for the embedding of sources, if it has its own table (--tie decoder or none).");
   table.optional_text(
       "init-target-embeddings", "FILE", train.initial_target_embeddings,
-      "The same for that of targets. With --tie none it does not fill the table of the output "
-      "layer.");
+      "The same for that of targets. With --tie none it does not fill the table of the output layer.");
   table.texts(
       "freeze", "GLOB...", train.freeze,
       "Parameters that keep their values, by their names as 'ventris inspect' prints them, with or "
@@ -357,8 +358,7 @@ void add_batch_options(TrainCommandOptions& options, OptionTable& table) {
   table.integer(
       "batch-warmup", train.batch_warmup, {.min = 0, .max = kManySteps},
       "Steps in which global batches grow to their full size, from a sixteenth of it in sixteenths, "
-      "with the same micro-batches a step. Each has at least room for the longest pair. The "
-      "learning rate is that of the schedule. 0: all are full.");
+      "with the same micro-batches a step and room for the longest pair. The learning rate is that of the schedule. 0: all are full.");
   table.integer(
       "logical-shards", train.logical_shards, {.min = 0, .max = 65536},
       "Micro-batches per global batch. Ranks have equal work if this is a multiple of their number. "

@@ -266,6 +266,7 @@ Command translate_command() {
   table.integer("alignment-layer", options->alignment_layer, {.min = 0, .max = 1024},
                 "Decoder layer whose attention gives the alignment, from 1. "
                 "0: the one before the last if there are more than four, otherwise the last.");
+  table.without_effect({"alignment-unit", "alignment-layer"}, "alignment", {"none"});
   add_search_options(options->decoding, table);
   command.options_from_yaml = marian_reader(MarianUse::kDecoding, options->config_remarks);
   command.run = [options](Job& job) { return run_translate(*options, job); };

@@ -116,6 +116,7 @@ TrainOptions checked_options(const TrainOptions& options, Device device) {
           "bleu, loss or perplexity if --valid-chrf is off");
   require(options.valid_target == 0.0 || options.valid_every > 0, "--valid-every", "0",
           "positive with --valid-target, which a validation must reach");
+  check_valid_target(options);
   static_cast<void>(ValidationScorer(options));
   check_valid_sets(options);
   require(options.best == "better" || options.best == kSignificantBest, "--best", options.best,

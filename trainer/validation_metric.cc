@@ -115,6 +115,15 @@ std::string resolve_valid_tokenizer(TrainOptions& options, const std::string& re
                      options.valid_tokenize, fitting.reason);
 }
 
+void check_valid_target(const TrainOptions& options) {
+  constexpr double kMost = 100.0;
+  if (!sentence_metric(options) || options.valid_target <= kMost) return;
+  fail(ExitCode::kBadConfiguration,
+       "--valid-target is {:g}, but --valid-metric {} is at most {:g}, so it would never be reached: give a "
+       "lower one, or 0 for none",
+       options.valid_target, options.valid_metric, kMost);
+}
+
 void resolve_valid_metric(TrainOptions& options, const std::string& recorded,
                           const std::vector<std::string>& references) {
   if (options.valid_metric == kAuto) {
@@ -128,6 +137,7 @@ void resolve_valid_metric(TrainOptions& options, const std::string& recorded,
     }
     options.valid_chrf = options.valid_chrf || options.valid_metric == "chrf";
   }
+  check_valid_target(options);
   if (options.best == kSignificantBest && options.valid_every > 0 && !sentence_metric(options)) {
     fail(ExitCode::kBadConfiguration,
          "--best significant resamples sentences for BLEU or chrF, but --valid-metric is {}; "

@@ -58,6 +58,9 @@ std::string resolve_valid_tokenizer(TrainOptions& options, const std::string& re
 void resolve_valid_metric(TrainOptions& options, const std::string& recorded,
                           const std::vector<std::string>& references);
 
+/// Throws Error(kBadConfiguration) if --valid-metric can never be as good as --valid-target; auto may be.
+void check_valid_target(const TrainOptions& options);
+
 /// BLEU or chrF if that is the --valid-metric, whose scores are of sentences.
 std::optional<data::MetricKind> sentence_metric(const TrainOptions& options);
 

@@ -16,7 +16,10 @@ BeamSearchOptions checked(BeamSearchOptions options, const TransformerConfig& co
   if (options.sample) options.beam_size = options.n_best;
   if (options.batch_rows == 0) options.batch_rows = rows_that_suit(device);
   const auto check = [](const char* option, double value, double low, double high) {
-    if (!(value >= low && value <= high)) {
+    // As floats: 0.01 is a double just above the float 0.01.
+    const bool inside = static_cast<float>(value) >= static_cast<float>(low) &&
+                        static_cast<float>(value) <= static_cast<float>(high);
+    if (!inside) {
       fail(ExitCode::kBadConfiguration, "--{} is {}: it must be from {} to {}", option, value, low, high);
     }
   };

@@ -192,7 +192,7 @@ class Attention(support.CommandLineTest):
         self.refuse(64, *common, self.model, "--source", "x", says="unexpected argument")
         self.refuse(64, *common, "--source", "x", "--model", self.model, says="--model is given more than once")
         self.assertNotIn("ensemble", self.succeed("attention", "--help", "all").decode())
-        for unused in (("--sample",), ("--seed", 3), ("--beam-size", 2), ("--max-length", 9)):
+        for unused in (("--sample",), ("--sample", "--seed", 3), ("--beam-size", 2), ("--max-length", 9)):
             self.refuse(64, *common, "--source", "x", "--target", "y", *unused, says=["--target", "need --search"])
         self.refuse(64, *common, "--source", "one\ntwo", says="one sentence")
         self.refuse(65, *common, "--source", " ", says="no tokens")

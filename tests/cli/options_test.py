@@ -9,6 +9,9 @@ import unittest
 
 import support
 
+# Of a run with the preset tiny.
+GOLDEN_CONFIG = os.path.join(support.SOURCE_DIR, "tests", "golden", "files", "0.2.0", "run", "config.json")
+
 
 def commands():
     """Those that the help of the program lists."""
@@ -259,6 +262,64 @@ class WrongOptions(support.CommandLineTest):
         ):
             self.refuse(64, "train", option, value, says=[option, says])
 
+    def test_the_ends_of_a_range_are_in_it(self):
+        for option, low, high in (("repetition-penalty", 0.01, 100), ("temperature", 0.001, 1000), ("top-p", 1e-6, 1)):
+            for value in (low, high):
+                words = ("translate", "--model", self.path("none"), "--sample", f"--{option}", value)
+                self.refuse(66, *words, says="none")
+            for value in (0.99 * low, 1.01 * high):
+                self.refuse(64, *words[:-1], value, says=f"--{option} must be from")
+
+    def test_an_option_without_effect_is_refused(self):
+        translate = ("translate", "--model", self.path("none"))
+        evaluate = ("evaluate", "--model", self.path("none"), "--source", self.path("a"), "--reference", self.path("b"))
+        for command in (translate, evaluate):
+            for option, value, default in (("temperature", 0.5, 1), ("top-k", 3, 0), ("top-p", 0.5, 1), ("seed", 3, 1)):
+                says = f"--{option} has no effect without --sample: leave it out, or give --sample"
+                self.refuse(64, *command, f"--{option}", value, says=says)
+                self.refuse(66, *command, f"--{option}", default)  # as without it
+                self.refuse(66, *command, f"--{option}", value, "--sample")
+        for option, value in (("alignment-layer", 1), ("alignment-unit", "token")):
+            self.refuse(64, *translate, f"--{option}", value, says=f"--{option} has no effect with --alignment none")
+            self.refuse(66, *translate, f"--{option}", value, "--alignment", "hard")
+        files = ("--corpus", self.path("none.h5"), "--model-dir", self.path("m"))
+        for option, value, off, on in (
+            ("patience", 3, ("--valid-every", 0), ()),
+            ("spike-factor", 2, (), ("--on-spike", "stop")),
+            ("rollback-rate", 0.1, ("--on-spike", "stop"), ("--on-spike", "rollback")),
+            ("max-rollbacks", 1, (), ("--on-spike", "rollback")),
+            ("valid-script-limit", 5, (), ("--valid-script", "true")),
+            ("valid-tokenize", "char", ("--valid-bleu", "no"), ()),
+        ):
+            for command in (("train", *files), ("plan", *files)):
+                self.refuse(64, *command, f"--{option}", value, *off, says=[f"--{option} has no effect", "leave it out"])
+                self.refuse(66, *command, f"--{option}", value, *on, says="none.h5")
+        for metric in ("bleu", "chrf"):
+            words = ("train", *files, "--valid-chrf", "yes", "--valid-metric", metric, "--valid-target")
+            self.refuse(78, *words, 200, says=["--valid-target is 200", f"--valid-metric {metric} is at most 100"])
+            self.refuse(66, *words, 100, says="none.h5")
+        self.refuse(66, "train", *files, "--valid-metric", "loss", "--valid-target", 200, says="none.h5")
+        self.refuse(64, "order", "--model-dir", self.path("m"), "--preset", "big", "--steps", 1, says=["--model-dir", "--preset"])
+
+    def test_an_output_is_not_the_input_of_another(self):
+        text = self.write("text", "a\n")
+        both = self.write("both", "")
+        words = ("prepare", "--train-sets", text, text, "--output", both, "--dropped-report", both)
+        self.refuse(64, *words, says=f"--output {both}: is also the file of --dropped-report; give another file")
+        self.refuse(64, *words[:3], text, "--output", text, says=f"--output {text}: is also the input of --train-sets")
+
+    def test_a_folder_is_no_checkpoint(self):
+        os.mkdir(self.path("run"))
+        self.refuse(66, "replay", "--checkpoint", self.path("run"), says=[self.path("run"), "is a folder", "holds none"])
+        for step in (4, 12):
+            self.write(f"run/checkpoint-{step:08}.h5", "")
+        says = f"such as its newest: {self.path('run', 'checkpoint-00000012.h5')}"
+        self.refuse(66, "replay", "--checkpoint", self.path("run"), says=says)
+
+    def test_help_names_only_options_of_the_command(self):
+        self.assertIn(b"--sentence-level", self.succeed("bleu", "--help", "all"))
+        self.assertNotIn(b"--sentence-level", self.succeed("evaluate", "--help", "all"))
+
     def test_missing_values_and_unexpected_words(self):
         self.refuse(64, "train", "--max-steps", says="--max-steps needs a value")
         self.refuse(64, "train", "word", says="'word'")
@@ -303,6 +364,35 @@ class ConfigurationFile(support.CommandLineTest):
             says="none.h5",
         )
 
+    def test_a_preset_beside_a_file_that_sets_all_of_another_is_refused(self):
+        file = self.write("base.ini", self.succeed("train", "--show-preset", "base").decode())
+        files = ("--corpus", self.path("none.h5"), "--model-dir", self.path("m"))
+        for command in ("train", "plan"):
+            words = (command, "--config", file, *files)
+            self.refuse(64, *words, "--preset", "tiny", says=["--preset tiny has no effect", file, "the preset base"])
+            self.refuse(66, *words, "--preset", "base", says="none.h5")
+            self.refuse(66, *words, "--d-model", 64, says="none.h5")
+            few = self.write("few.ini", "preset = base\nd-model = 64\n")
+            self.refuse(66, command, "--config", few, *files, "--preset", "tiny", says="none.h5")
+        run = ("train", "--config", GOLDEN_CONFIG, *files)
+        self.refuse(64, *run, "--preset", "big", says=["--preset big has no effect", GOLDEN_CONFIG, "the preset tiny"])
+        self.refuse(66, *run, says="none.h5")
+
+    def test_a_run_may_have_options_without_effect(self):
+        with open(GOLDEN_CONFIG, encoding="utf-8") as file:
+            config = {**json.load(file), "valid_every": 0, "patience": 3, "valid_bleu": False, "valid_tokenize": "char"}
+        run = self.write("config.json", json.dumps({**config, "valid_metric": "loss"}))
+        files = ("--corpus", self.path("none.h5"), "--model-dir", self.path("m"))
+        self.refuse(66, "train", "--config", run, *files, says="none.h5")
+        self.refuse(64, "train", "--config", run, *files, "--patience", 4, says="--patience has no effect")
+        lines = self.write("run.ini", "valid-every = 0\npatience = 3\n")
+        self.refuse(78, "train", "--config", lines, *files, says=f"{lines}: patience has no effect with --valid-every 0")
+        self.refuse(66, "train", "--config", lines, *files, "--valid-every", 10, says="none.h5")
+        lines = self.write("sample.ini", "temperature = 0.5\n")
+        words = ("translate", "--model", self.path("none"), "--config", lines)
+        self.refuse(78, *words, says=f"{lines}: temperature has no effect without --sample")
+        self.refuse(66, *words, "--sample", says="none")
+
     def test_flags_win(self):
         reference = self.write("reference", "a b c d e\n")
         hypothesis = self.write("hypothesis", "A b c d e\n")
@@ -332,6 +422,7 @@ class ConfigurationFile(support.CommandLineTest):
     def test_faults_name_file_and_option(self):
         for text, says in (
             ("max-stepz = 5\n", ["'max-stepz'", "did you mean 'max-steps'?"]),
+            ("help = yes\n", ["'help' is not an option of ventris train; 'ventris train --help all' lists the options"]),
             ("max-steps = many\n", ["max-steps", "many"]),
             ("seed = 1\nseed = 2\n", ["seed", "more than once"]),
             ("pre-norm = perhaps\n", ["pre-norm", "perhaps"]),
