@@ -194,6 +194,7 @@ class Attention(support.CommandLineTest):
         self.assertNotIn("ensemble", self.succeed("attention", "--help", "all").decode())
         for unused in (("--sample",), ("--sample", "--seed", 3), ("--beam-size", 2), ("--max-length", 9)):
             self.refuse(64, *common, "--source", "x", "--target", "y", *unused, says=["--target", "need --search"])
+        self.refuse(64, *common, "--source", "x", "--top-k", 5, says="--top-k has no effect without --sample")
         self.refuse(64, *common, "--source", "one\ntwo", says="one sentence")
         self.refuse(65, *common, "--source", " ", says="no tokens")
         self.refuse(65, *common, "--source", "seven " * 2000, says="--source has")

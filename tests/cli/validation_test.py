@@ -179,6 +179,7 @@ class Validation(support.CommandLineTest):
         self.refuse(65, *train, "--valid-set", "it", self.path("it.en"), self.path("news.de"), says="lines")
         self.refuse(66, *train, "--valid-set", "it", self.path("it.en"), self.path("gone"), says="gone")
         self.refuse(78, *train, "--best", "significant", "--valid-metric", "loss", says="--best significant")
+        self.refuse(78, *train, "--valid-target", 101, says="--valid-target is 101, but --valid-metric bleu is at most 100")
         prepare = ("prepare", "--train-sets", self.demo_path("train.en"), self.demo_path("train.de"), "--vocab-size", 300,
                    "--output", self.path("none.h5"))  # fmt: skip
         self.refuse(64, *prepare, *self.set_options("it", "it"), says="two validation sets")
