@@ -62,8 +62,9 @@ float quantise(const float* x, int64_t count, int8_t* to) {
   return scale;
 }
 
-/// sum[i] += row i of a, `rows` rows or the remainder, times `groups` groups of the panel b.
-template <bool kVnni, int kCount>
+/// sum[i] += row i of a, `rows` rows or the remainder, times `groups` groups of the panel b. `kFetch`: see
+/// kFetchesAhead.
+template <bool kVnni, bool kFetch, int kCount>
 [[gnu::always_inline]] inline void multiply(int64_t groups, const Rows& rows, const int8_t* a,
                                             const int8_t* b, Int8Sums (&sum)[kCount][kVectors]) {
   const int64_t a_stride = rows.stride;
@@ -73,6 +74,7 @@ template <bool kVnni, int kCount>
   Int8Sums more[kChains][kCount][kVectors] = {};
   const auto step = [&](int64_t group, Int8Sums(&to)[kCount][kVectors]) __attribute__((always_inline)) {
     Int8Sums row[kVectors];
+    if constexpr (kFetch) __builtin_prefetch(b + (groups + group) * kInt8Step * kPackedPanel);
 #pragma GCC unroll 4
     for (int v = 0; v < kVectors; ++v) {
       std::memcpy(&row[v], b + group * kInt8Step * kPackedPanel + v * kVectorBytes, sizeof(Int8Sums));
@@ -129,21 +131,27 @@ class Task {
       const int64_t end = std::min(groups_, begin + step);
       for (int64_t block = 0; block < blocks; ++block) {
         const int64_t first = rows_ * block / blocks;
-        block_of(static_cast<int>(rows_ * (block + 1) / blocks - first), first, begin, end);
+        const auto count = static_cast<int>(rows_ * (block + 1) / blocks - first);
+        if (is_to_fetch(block, blocks)) {
+          block_of<true>(count, first, begin, end);
+        } else {
+          block_of<false>(count, first, begin, end);
+        }
       }
       begin = end;
     } while (begin < groups_);
   }
 
  private:
+  template <bool kFetch>
   void block_of(int count, int64_t first, int64_t begin, int64_t end) {
     [&]<int... kLess>(std::integer_sequence<int, kLess...>) {
-      static_cast<void>(((count == kLess + 1 && (block<kLess + 1>(first, begin, end), true)) || ...));
+      static_cast<void>(((count == kLess + 1 && (block<kFetch, kLess + 1>(first, begin, end), true)) || ...));
     }
     (std::make_integer_sequence<int, kRows>());
   }
 
-  template <int kCount>
+  template <bool kFetch, int kCount>
   void block(int64_t first, int64_t begin, int64_t end) {
     Int8Sums sum[kCount][kVectors];
     int32_t* partial = partial_ + first * kPackedPanel;
@@ -161,7 +169,8 @@ class Task {
                               : Int8Sums{};
       }
     }
-    multiply<kVnni>(end - begin, a_, a_.row(row_ + first) + begin * kInt8Step, panel_.group(begin), sum);
+    multiply<kVnni, kFetch>(end - begin, a_, a_.row(row_ + first) + begin * kInt8Step, panel_.group(begin),
+                            sum);
     if (end == groups_) return finish(row_ + first, sum);
 #pragma GCC unroll 8
     for (int i = 0; i < kCount; ++i) {

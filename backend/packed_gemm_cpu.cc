@@ -45,8 +45,8 @@ int64_t panel_rows() {
   return rows;
 }
 
-/// sum[i] += row i of a times `depth` rows of the panel b.
-template <int kCount>
+/// sum[i] += row i of a times `depth` rows of the panel b. `kFetch`: see kFetchesAhead.
+template <bool kFetch, int kCount>
 [[gnu::always_inline]] inline void multiply(int64_t depth, const float* a, int64_t row_step,
                                             int64_t depth_step, const float* b,
                                             Sum (&sum)[kCount][kVectors]) {
@@ -54,6 +54,7 @@ template <int kCount>
 #pragma GCC unroll 4
   for (int64_t k = 0; k < depth; ++k) {
     Sum row[kVectors];
+    if constexpr (kFetch) __builtin_prefetch(b + (depth + k) * kPackedPanel);
 #pragma GCC unroll 4
     for (int v = 0; v < kVectors; ++v) row[v] = load_vector(b + k * kPackedPanel + v * kLanes<float>);
 #pragma GCC unroll 8
@@ -92,12 +93,13 @@ using Pairs = VectorOf<float>::index;
 #endif
 }
 
-template <int kCount>
+template <bool kFetch, int kCount>
 [[gnu::always_inline]] inline void multiply(int64_t depth, const BF16* a, int64_t row_step,
                                             int64_t /*depth_step: 1*/, const BF16* b,
                                             Sum (&sum)[kCount][kVectors]) {
   const auto step = [&](int64_t k, int64_t count) __attribute__((always_inline)) {
     Pairs row[kVectors];
+    if constexpr (kFetch) __builtin_prefetch(b + (depth + k) * kPackedPanel);
 #pragma GCC unroll 4
     for (int v = 0; v < kVectors; ++v) {
       std::memcpy(&row[v], b + k * kPackedPanel + v * 2 * kLanes<float>, sizeof(Pairs));
@@ -155,7 +157,12 @@ class Task {
       const int64_t end = std::min(depth_, begin + step);
       for (int64_t block = 0; block < blocks; ++block) {
         const int64_t first = begin_of(block);
-        block_of(static_cast<int>(begin_of(block + 1) - first), first, begin, end);
+        const auto count = static_cast<int>(begin_of(block + 1) - first);
+        if (is_to_fetch(block, blocks)) {
+          block_of<true>(count, first, begin, end);
+        } else {
+          block_of<false>(count, first, begin, end);
+        }
       }
       begin = end;
     } while (begin < depth_);
@@ -172,14 +179,15 @@ class Task {
     }
   }
 
+  template <bool kFetch>
   void block_of(int count, int64_t first, int64_t begin, int64_t end) {
     [&]<int... kLess>(std::integer_sequence<int, kLess...>) {
-      static_cast<void>(((count == kLess + 1 && (block<kLess + 1>(first, begin, end), true)) || ...));
+      static_cast<void>(((count == kLess + 1 && (block<kFetch, kLess + 1>(first, begin, end), true)) || ...));
     }
     (std::make_integer_sequence<int, kRows>());
   }
 
-  template <int kCount>
+  template <bool kFetch, int kCount>
   void block(int64_t first, int64_t begin, int64_t end) {
     Sum sum[kCount][kVectors];
     float* const partial = partial_ + first * kPackedPanel;
@@ -192,8 +200,8 @@ class Task {
         value = load_vector(partial + i * kPackedPanel + v * kLanes<float>);
       });
     }
-    multiply(end - begin, a_.at(first, begin), a_.row_step(), a_.depth_step(), b_ + begin * kPackedPanel,
-             sum);
+    multiply<kFetch>(end - begin, a_.at(first, begin), a_.row_step(), a_.depth_step(),
+                     b_ + begin * kPackedPanel, sum);
     if (end == depth_ && in_registers()) return finish(sum, first);
     each(sum, [&](int i, int v, Sum& value) {
       store_vector(partial + i * kPackedPanel + v * kLanes<float>, value);

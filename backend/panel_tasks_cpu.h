@@ -5,9 +5,19 @@
 #include <utility>
 
 #include "backend/context.h"
+#include "backend/vector_cpu.h"
 
 /// Partition of products with a packed matrix into tasks, for floating point and integers.
 namespace ventris {
+
+/// Whether the last of several blocks of rows fetches what comes after the part of the panel that all of them
+/// multiply by: its next part, or the next panel. The weights of a step of a search come from memory or the
+/// L3 cache, and the first block of rows waits for them. With AVX-512 fetching takes longer than that wait
+/// (docs/results.md).
+inline constexpr bool kFetchesAhead = kVectorBytes == 32;
+constexpr bool is_to_fetch(int64_t block, int64_t blocks) {
+  return kFetchesAhead && block > 0 && block + 1 == blocks;
+}
 
 /// Calls task(row, rows, panel) for [row, row + rows) of all `m` rows and every panel, at most `task_rows`
 /// rows at a time, on all threads or, if the product `is_small`, on the calling one.

@@ -50,7 +50,7 @@ using Lines = std::vector<std::string>;
 
 /// Lines without trailing white space, which sacreBLEU's command also removes.
 Lines read_stripped(const std::string& path) {
-  Lines lines = read_text(path);
+  Lines lines = read_scored_text(path);
   for (std::string& line : lines) line.resize(data::strip_end(line).size());
   return lines;
 }

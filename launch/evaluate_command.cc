@@ -47,7 +47,7 @@ std::vector<std::string> read_texts(const EvaluateCommandOptions& options, Job& 
     if (!options.output.empty()) check_can_create(options.output);
     const std::vector<std::string> source = read_text(options.source);
     for (const std::string& path : options.references) {
-      references.push_back(read_text(path));
+      references.push_back(read_scored_text(path));
       if (references.back().size() != source.size()) {
         fail(ExitCode::kBadData,
              "{} has {} lines but {} has {}; line i of one must belong to line i of the other",

@@ -56,14 +56,31 @@ void check_line(std::string& line, const std::string& path, int64_t line_number)
              path == "-" ? "standard input" : path, line_number, invalid + 1);
 }
 
-std::vector<std::string> read_text(const std::string& path) {
-  data::TextReader reader(path);
+namespace {
+
+std::vector<std::string> lines_of(data::TextReader& reader, const std::string& path) {
   std::vector<std::string> lines;
   std::string line;
   while (reader.next(line)) {
     check_line(line, path, reader.line_number());
     lines.push_back(std::move(line));
   }
+  return lines;
+}
+
+}  // namespace
+
+std::vector<std::string> read_text(const std::string& path) {
+  data::TextReader reader(path);
+  return lines_of(reader, path);
+}
+
+std::vector<std::string> read_scored_text(const std::string& path) {
+  data::TextReader reader(path);
+  std::vector<std::string> lines = lines_of(reader, path);
+  if (!reader.had_mark()) return lines;
+  if (lines.empty()) lines.emplace_back();  // a text of nothing else
+  lines.front().insert(0, data::kByteOrderMark);
   return lines;
 }
 

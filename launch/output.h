@@ -29,6 +29,8 @@ void tell_error(const std::string& where, const std::string& message);
 /// is removed and NUL bytes become spaces, as `prepare` does. Throws DataError kMissingInput or kBadData
 /// (for example invalid UTF-8) with file and line.
 std::vector<std::string> read_text(const std::string& path);
+/// The same of a text to score: a byte order mark stays in its first line, as sacreBLEU's command keeps it.
+std::vector<std::string> read_scored_text(const std::string& path);
 /// Cleans one line as read_text() does, or throws, naming the place.
 void check_line(std::string& line, const std::string& path, int64_t line_number);
 

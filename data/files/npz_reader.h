@@ -21,9 +21,9 @@ struct NpzArray {
 /// GiB, without encryption. Every length is checked before memory is allocated for it. All arrays, plus the
 /// largest one twice more, may have at most three times the bytes of the file: then the file, a copy of all
 /// arrays, and a conversion of one at a time take at most four times the file. Stored arrays always fit, and
-/// so do deflated trained weights; a file that is mostly compressed zeros is refused, and so is an entry whose
-/// names in the directory and in front of its data differ. Errors: DataError kBadData, naming `origin` and the
-/// entry.
+/// so do deflated trained weights; a file that is mostly compressed zeros is refused, and so is an entry
+/// whose names in the directory and in front of its data differ. Errors: DataError kBadData, naming `origin`
+/// and the entry.
 class NpzFile {
  public:
   NpzFile(std::span<const uint8_t> bytes, std::string origin);

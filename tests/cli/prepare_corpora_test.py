@@ -210,6 +210,15 @@ class PrepareCorpora(support.CommandLineTest):
                 contents[-1] += (file["tokenizer"][:].tobytes(),)
         self.assertEqual(*contents)
 
+    def test_a_byte_order_mark_of_a_scored_text_stays(self):
+        """As sacreBLEU keeps it: five of six words match, and so on."""
+        line = b"six apples are on the table\n"
+        for mark, expected in ((b"", 100), (b"\xef\xbb\xbf", 100 * (5 / 6 * 4 / 5 * 3 / 4 * 2 / 3) ** 0.25)):
+            reference = self.write("reference", mark + line)
+            score = json.loads(self.succeed("bleu", reference, "-f", "json", stdin=line))
+            self.assertAlmostEqual(score["score"], expected, delta=0.1)
+        self.succeed("bleu", self.write("reference", b"\xef\xbb\xbf"), stdin=line)
+
     def test_weights(self):
         first, second = self.side_files("first", 0, 50), self.side_files("second", 50, 100)
         weights = [i / 8 for i in range(50)]
