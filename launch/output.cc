@@ -58,7 +58,7 @@ void check_line(std::string& line, const std::string& path, int64_t line_number)
 
 namespace {
 
-std::vector<std::string> lines_of(data::TextReader& reader, const std::string& path) {
+std::vector<std::string> checked_lines(data::TextReader& reader, const std::string& path) {
   std::vector<std::string> lines;
   std::string line;
   while (reader.next(line)) {
@@ -72,12 +72,12 @@ std::vector<std::string> lines_of(data::TextReader& reader, const std::string& p
 
 std::vector<std::string> read_text(const std::string& path) {
   data::TextReader reader(path);
-  return lines_of(reader, path);
+  return checked_lines(reader, path);
 }
 
 std::vector<std::string> read_scored_text(const std::string& path) {
   data::TextReader reader(path);
-  std::vector<std::string> lines = lines_of(reader, path);
+  std::vector<std::string> lines = checked_lines(reader, path);
   if (!reader.had_mark()) return lines;
   if (lines.empty()) lines.emplace_back();  // a text of nothing else
   lines.front().insert(0, data::kByteOrderMark);
