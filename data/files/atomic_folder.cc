@@ -173,8 +173,8 @@ void AtomicFolder::move_files(const std::vector<std::string>& names, const std::
   if (::unlink((path_ + "/" + needed).c_str()) != 0 && errno != ENOENT) {
     fail_publishing(fmt::format("cannot be written while the old {} exists", needed), errno);
   }
+  sync();  // no mark of the new files beside the old needed one, also after a loss of power
   if (!mark.empty()) move(mark);
-  sync();
   for (const std::string& name : names) {
     if (name != needed && name != mark) move(name);
   }
