@@ -4,7 +4,6 @@
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
-#include <set>
 #include <utility>
 
 #include "backend/error.h"
@@ -35,7 +34,6 @@ struct PrepareCommandOptions {
   std::string target_tokenizer_model;
   std::string user_symbols;
   std::string control_symbols;
-  std::set<std::string> given;  // of the options of note_given()
   std::string progress = "auto";
   double log_seconds = 60.0;
   bool json = false;
@@ -43,14 +41,9 @@ struct PrepareCommandOptions {
 
 constexpr char kTokenizerGroup[] = "Tokenizer";
 
-/// Notes when the option is given, also with its default.
-void note_given(Option& option, std::set<std::string>& given) {
-  option.store = [store = option.store, name = option.name, &given](const std::vector<std::string>& values,
-                                                                    const std::string& where) {
-    store(values, where);
-    given.insert(name);
-  };
-}
+/// The options of existing tokenizers, beside which those of training one are refused.
+const std::vector<std::string> kOfGiven = {"tokenizer-model", "tokenizer-from", "source-tokenizer-model",
+                                           "target-tokenizer-model"};
 
 /// Each option of the tokenizer with its value.
 std::map<std::string, std::string> tokenizer_values(const OptionTable& table) {
@@ -91,9 +84,6 @@ void complete_tokenizer(PrepareCommandOptions& options) {
   if (options.tokenizer_from.empty() && prepare.tokenizer_model.empty()) return;
   for (const auto& [used, option] : {std::pair(!options.user_symbols.empty(), "user-symbols"),
                                      {!options.control_symbols.empty(), "control-symbols"},
-                                     {options.given.contains("tokenizer"), "tokenizer"},
-                                     {options.given.contains("character-coverage"), "character-coverage"},
-                                     {options.given.contains("tokenizer-sentences"), "tokenizer-sentences"},
                                      {prepare.tokenizer.lowercase, "lowercase"},
                                      {prepare.tokenizer.identity, "no-normalization"},
                                      {prepare.tokenizer.byte_fallback, "byte-fallback"},
@@ -314,22 +304,23 @@ Command prepare_command() {
                 "Tokens of the vocabulary to train, shared by both languages.");
   add_side_vocabulary(table, "source", prepare.source_vocab_size);
   add_side_vocabulary(table, "target", options->target_vocab_size);
-  Option& kind = table.choice<data::TokenizerKind>(
-      "tokenizer", prepare.tokenizer.kind,
-      {{"bpe", data::TokenizerKind::kBpe},
-       {"unigram", data::TokenizerKind::kUnigram},
-       {"word", data::TokenizerKind::kWord},
-       {"char", data::TokenizerKind::kChar}},
-      "Kind of SentencePiece model to train. word: the most frequent words as they are between spaces, at most "
-      "--vocab-size, any other is unknown. char: characters.");
-  note_given(kind, options->given);
+  table
+      .choice<data::TokenizerKind>(
+          "tokenizer", prepare.tokenizer.kind,
+          {{"bpe", data::TokenizerKind::kBpe},
+           {"unigram", data::TokenizerKind::kUnigram},
+           {"word", data::TokenizerKind::kWord},
+           {"char", data::TokenizerKind::kChar}},
+          "Kind of SentencePiece model to train. word: the most frequent words as they are between spaces, at most "
+          "--vocab-size, any other is unknown. char: characters.")
+      .excludes = kOfGiven;
   prepare.tokenizer.character_coverage = 0.0;
   Option& coverage = table.number(
       "character-coverage", prepare.tokenizer.character_coverage, {.min = 0.98, .max = 1},
       "Share of the characters of the text that the vocabulary covers. Default: 0.9995 if at least a twentieth of "
       "the characters is Chinese (Han), as in Japanese and Chinese, otherwise 1.");
   coverage.show = [] { return std::string(); };
-  note_given(coverage, options->given);
+  coverage.excludes = kOfGiven;
   table.text("user-symbols", "A,B...", options->user_symbols,
              "Each of these is one token wherever it occurs in the text, such as tags.");
   table.text("control-symbols", "A,B...", options->control_symbols,
@@ -341,10 +332,10 @@ Command prepare_command() {
   table.toggle(
       "no-dummy-prefix", prepare.tokenizer.no_dummy_prefix,
       "Puts no space before the first word of a line: it may then be another token there than elsewhere.");
-  Option& sentences =
-      table.integer("tokenizer-sentences", prepare.tokenizer.max_sentences, {.min = 1, .max = 100000000},
-                    "Sentences to train the tokenizer on, sampled evenly from the text.");
-  note_given(sentences, options->given);
+  table
+      .integer("tokenizer-sentences", prepare.tokenizer.max_sentences, {.min = 1, .max = 100000000},
+               "Sentences to train the tokenizer on, sampled evenly from the text.")
+      .excludes = kOfGiven;
   table.toggle("lowercase", prepare.tokenizer.lowercase, "Lowercases the text inside the tokenizer.");
   table.toggle("no-normalization", prepare.tokenizer.identity,
                "Does not normalise the characters, for text that is already normalised and tokenised.");

@@ -160,12 +160,15 @@ class TokenizerOptions(support.CommandLineTest):
         given = self.write("words.txt", "der\ndie\n")
         for option in (
             *(("--user-symbols", "a"), ("--control-symbols", "a"), ("--byte-fallback",), ("--split-digits",)),
-            *(("--no-dummy-prefix",), ("--lowercase",), ("--no-normalization",), ("--tokenizer", "bpe")),
-            *(("--character-coverage", 1), ("--tokenizer-sentences", 2000000)),
+            *(("--no-dummy-prefix",), ("--lowercase",), ("--no-normalization",)),
         ):
             says = f"{option[0]} is for a tokenizer that is trained here, but {given} is given; leave out one of them"
             for given_by in ("--tokenizer-model", "--tokenizer-from"):
                 self.refuse(64, *words, given_by, given, *option, says=says)
+        for option, value in (("--tokenizer", "bpe"), ("--character-coverage", 1), ("--tokenizer-sentences", 2000000)):  # also their defaults
+            for given_by in ("--tokenizer-model", "--tokenizer-from", "--source-tokenizer-model"):
+                says = f"{option} and {given_by} exclude each other; give one of them"
+                self.refuse(64, *words, given_by, given, option, value, says=says)
         for tag in ("<unk>", "<s>", "</s>"):
             for side in ("source", "target"):
                 self.refuse(64, "prepare", "--train-set", "a", *files, f"--{side}-tag", "a", tag, "--output", self.path("out.h5"),
