@@ -227,7 +227,9 @@ void check_needs(const Command& command, const Values& before, const Values& fla
   for (const Option& option : command.options.options()) {
     if (option.needs.empty()) continue;
     const bool by_flag = flags.contains(option.name);
-    if (!by_flag && !(file.of_lines && file.values.contains(option.name))) continue;
+    // The command line may take the effect from an option of a file that several runs share.
+    const bool by_file = file.of_lines && file.values.contains(option.name) && !flags.contains(option.needs);
+    if (!by_flag && !by_file) continue;
     const Option& needed = *command.options.find(option.needs);
     const std::string state = needed.show();
     if (option.show() == before.at(option.name).front()) continue;

@@ -388,6 +388,9 @@ class ConfigurationFile(support.CommandLineTest):
         lines = self.write("run.ini", "valid-every = 0\npatience = 3\n")
         self.refuse(78, "train", "--config", lines, *files, says=f"{lines}: patience has no effect with --valid-every 0")
         self.refuse(66, "train", "--config", lines, *files, "--valid-every", 10, says="none.h5")
+        # A file that several runs share: the command line may take the effect from what it says.
+        lines = self.write("shared.ini", "patience = 3\n")
+        self.refuse(66, "train", "--config", lines, *files, "--valid-every", 0, says="none.h5")
         lines = self.write("sample.ini", "temperature = 0.5\n")
         words = ("translate", "--model", self.path("none"), "--config", lines)
         self.refuse(78, *words, says=f"{lines}: temperature has no effect without --sample")

@@ -99,10 +99,11 @@ void refuse_files_of_others(const std::string& folder, const std::vector<std::st
     const std::string name = fs::path(file).filename().string();
     std::error_code error;  // of a missing file
     if (fs::symlink_status(fs::path(folder) / name, error).type() == fs::file_type::not_found) continue;
-    fail(ExitCode::kCannotCreate,
-         "{}: holds {}, which would be replaced, but is not of an export of ours: {} of one is missing. "
-         "Give another folder, or remove that file",
-         folder, name, kProbesFile);
+    fail(
+        ExitCode::kCannotCreate,
+        "{}: holds {}, which would be replaced, but no export of ours wrote it: the folder has no valid {} of one. "
+        "Give another folder, or remove that file",
+        folder, name, kProbesFile);
   }
 }
 
