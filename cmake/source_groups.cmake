@@ -3,7 +3,7 @@
 # namespaces must differ within a library. OFF compiles each source by itself, which is faster after a change of one of them; lint
 # looks at the sources so too.
 option(VENTRIS_GROUPS "Compile sources in groups: the whole in about half the time, a changed source in more" ON)
-set(VENTRIS_GROUP_SIZE 24)
+set(VENTRIS_GROUP_SIZE 48)
 
 # ventris_groups(RESULT NAME SOURCES...): sets RESULT to what is compiled for SOURCES. Their properties do not count; those of RESULT do.
 # In a folder that has the groups already these stay as they are, and new sources are one more: not all are compiled again for them.

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Builds everything and tests the program. Usage: tests/run.sh [--all | --asan | --tsan | --gpu] [--build | --test] [options of ctest]
-#   --all    also the kernels of AVX2 beside those of this processor, and the tests of the repository itself (label `repository`)
+#   --all    also the kernels of AVX2 beside those of this processor, and the tests of the repository itself (label `repository`), and
+#            more of what this processor does anyway (label `more`)
 #   --asan   with AddressSanitizer and UndefinedBehaviorSanitizer     --tsan  with ThreadSanitizer, the threaded parts and the kernels only
 #   --gpu    with the program built by nvcc; includes tests on GPUs, which are skipped if there is none
 #   --build  only builds     --test  only tests an existing build
@@ -24,7 +25,7 @@ for argument in "$@"; do
     --gpu) preset=cuda ;;
     --build) run_tests=false ;;
     --test) build=false ;;
-    --help) sed -n '2,7s/^# //p' "${BASH_SOURCE[0]}" && exit 0 ;;
+    --help) sed -n '2,8s/^# //p' "${BASH_SOURCE[0]}" && exit 0 ;;
     *) ctest_options+=("$argument") ;;
   esac
 done
@@ -74,7 +75,7 @@ fi
 
 note "Testing"
 # A choice by the options of ctest is one among all tests.
-if ! $all && ((${#ctest_options[@]} == 0)); then ctest_options=(--label-exclude '^repository$'); fi
+if ! $all && ((${#ctest_options[@]} == 0)); then ctest_options=(--label-exclude '^(repository|more)$'); fi
 ctest --preset "$preset" --parallel "$at_once" "${ctest_options[@]}"
 
 if [[ $preset == cuda ]]; then

@@ -28,8 +28,8 @@ class CudaTraining : public ::testing::Test {
   TrainOptions options(const std::string& name, int64_t steps) const {
     TrainOptions run = testing::tiny_run_options(testing::tiny_corpus(), runs_ / name);
     run.model.encoder_layers = run.model.decoder_layers = 1;
-    run.batch_source_tokens = 160;
-    run.batch_target_tokens = 160;
+    run.batch_source_tokens = 96;
+    run.batch_target_tokens = 96;
     run.max_steps = steps;
     return run;
   }

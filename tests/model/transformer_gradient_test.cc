@@ -71,8 +71,8 @@ void check_all_gradients(const TransformerConfig& config, const std::vector<floa
     const auto at_largest = std::max_element(gradient.begin(), gradient.end(),
                                              [](double a, double b) { return std::abs(a) < std::abs(b); });
     const double largest = std::abs(*at_largest);
-    for (const int64_t element : {int64_t{3} % count, int64_t{7922} % count, int64_t{15841} % count,
-                                  static_cast<int64_t>(at_largest - gradient.begin())}) {
+    for (const int64_t element :
+         {int64_t{3} % count, int64_t{7922} % count, static_cast<int64_t>(at_largest - gradient.begin())}) {
       const int64_t row = element / parameter.cols;
       const int64_t col = element % parameter.cols;
       const double x = TinyModel::get(value.row_range(row, 1), col);

@@ -166,7 +166,7 @@ TEST_F(DamagedFile, ACorpusIsRefusedWhereverItIsDamaged) {
   const int fd = ::open(options.output.c_str(), O_RDWR);
   ASSERT_GE(fd, 0);
   int refused = 0;
-  for (size_t at = 0; at < whole.size() && !HasFailure(); at += 7) {
+  for (size_t at = 0; at < whole.size() && !HasFailure(); at += 13) {
     const char byte = static_cast<char>(whole[at] ^ 0x10);
     ASSERT_EQ(::pwrite(fd, &byte, 1, static_cast<off_t>(at)), 1);
     try {
@@ -178,7 +178,7 @@ TEST_F(DamagedFile, ACorpusIsRefusedWhereverItIsDamaged) {
     ASSERT_EQ(::pwrite(fd, &whole[at], 1, static_cast<off_t>(at)), 1);
   }
   ::close(fd);
-  EXPECT_GT(refused, static_cast<int>(whole.size() / 7 / 2));
+  EXPECT_GT(refused, static_cast<int>(whole.size() / 13 / 2));
 }
 
 }  // namespace
