@@ -9,7 +9,7 @@ namespace ventris {
 /// A step of a sum in a stated order.
 struct AddStep {
   Tensor term;    // [1, n] f32 or f64: becomes the newest partial sum; may be overwritten
-  int additions;  // then so many times: the two newest partial sums become one, older + newer
+  int additions;  // how often the two newest partial sums then become one, older + newer
   Tensor sum =
       {};  // [1, n] like the term: the place of the only partial sum, which is then complete; or empty
 };

@@ -17,7 +17,7 @@ struct TreeNode {
 };
 
 /// The additions of the sums of some nodes of a tree, as far as these alone allow, in order and with a stack:
-/// each sum is pushed, and then the two newest are replaced by older + newer, so many times.
+/// each sum is pushed, and then the two newest are replaced by older + newer, as often as `after` says.
 struct TreeAdditions {
   /// `nodes`, in order, are disjoint nodes of the tree of `terms` terms.
   TreeAdditions(int64_t terms, const std::vector<TreeNode>& nodes);

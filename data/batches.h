@@ -40,12 +40,12 @@ struct BatchOptions {
   std::shared_ptr<const SampledText> sampled = {};  // tokens of the pairs; null: those of the corpus file
 };
 
-/// Batches grow in so many equal levels.
+/// The number of equal levels in which batches grow.
 inline constexpr int64_t kBatchLevels = 16;
 /// Of a step, from 1 on: its batch has level / kBatchLevels of the tokens of a full one, and a shard at least
 /// room for the longest pair. Levels, rather than a size for every step, keep shapes that a GPU captured.
 int64_t batch_level(int64_t step, int64_t warmup_steps);
-/// What the batches of so many first steps lack, together, in full batches.
+/// What the batches of the first `steps` steps lack together, in full batches.
 double lacking_batches(int64_t steps, int64_t warmup_steps);
 
 /// The token ids of both sides of a pair, without marks.

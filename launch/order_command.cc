@@ -154,7 +154,7 @@ class OrderWriter {
   std::string heading_;  // until it is written
 };
 
-/// Whether so many steps are passed over that reading the lengths of all pairs in their order is faster than
+/// Whether the steps that are passed over are so numerous that reading the lengths of all pairs in their order is faster than
 /// reading those of each step, and they fit in a quarter of the memory.
 bool passes_over_many(const data::SentencePairs& pairs, const TrainOptions& train, int64_t steps) {
   constexpr double kEnough = 1.0 / 32.0;  // of all pairs: about as many as have a page to themselves

@@ -24,7 +24,8 @@ struct SearchPage {
   SearchRecord record;
 };
 
-/// Of each step the page has what was kept and so many of the others, the best; the reference always.
+/// The number of hypotheses, the best, that the page shows of those that fell out at a step; it always has
+/// those that were kept and the reference.
 inline constexpr size_t kShownFallen = 100;
 
 /// One self-contained HTML file, without libraries or network access. Text is shown literally, never

@@ -69,7 +69,7 @@ double tokens_of(const data::SentenceArray& side) {
   return static_cast<double>(side.total_tokens() + side.size());
 }
 
-/// For a vocabulary with which text of so many tokens is written; `side` is empty if it is that of both.
+/// For a vocabulary with which text of `tokens` tokens is written; `side` is empty if it is that of both.
 void add_vocabulary_warning(const std::string& side, const data::Tokenizer& tokenizer, int64_t tokens,
                             std::vector<std::string>& warnings) {
   const int vocab_size = tokenizer.vocab_size();

@@ -40,7 +40,7 @@ class CachedEncoder {
     uint8_t ids_size = 0;
     uint8_t scores_size = 0;
   };
-  /// Words with what became of them.
+  /// Words with their tokens.
   struct Words {
     std::vector<Entry> table;  // open addressing, a power of two
     size_t used = 0;

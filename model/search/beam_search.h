@@ -55,7 +55,7 @@ struct Hypothesis {
   double score = 0.0;  // with the length penalty
 };
 
-/// The score of a hypothesis of so many tokens, without the end mark, if it ends.
+/// The score of a hypothesis of `tokens` tokens, without the end mark, if it ends.
 double search_score(const BeamSearchOptions& options, double log_probability, int tokens);
 
 /// A step of the search of one sentence.

@@ -108,7 +108,7 @@ class Faults(support.CommandLineTest):
             self.assertGreaterEqual(kinds.count(kind), least, kinds)
 
     def sample(self, calls, step, kinds=("open", "write", "truncate", "fsync", "link", "rename", "unlink")):
-        """Numbers of calls, from 1: all, or every so many of those that begin or end a row of writes."""
+        """Numbers of calls, from 1: all, or every Nth of those that begin or end a row of writes."""
         wanted = [i for i, call in enumerate(calls) if call.split(" ", 1)[0] in kinds]
         if ALL:
             wanted = [i for i in wanted if i % SHARDS == SHARD]

@@ -46,7 +46,7 @@ class MemoryLimits(support.CommandLineTest):
         return most
 
     def check(self, steps, *arguments, stdin=b"", kind=resource.RLIMIT_AS):
-        """Runs the command with so many MiB more than the program itself needs."""
+        """Runs the command with this many MiB more than the program itself needs."""
         codes = set()
         for more in steps:
             result = run_within(self.floors[kind] + int(more * MIB), *arguments, stdin=stdin, kind=kind)

@@ -230,7 +230,7 @@ void count_steps(TrainingPlan& plan, const Planner& planner, const TrainOptions&
   plan.steps_per_epoch = std::llround(std::ceil(steps));  // the last one begins in this epoch too
 }
 
-/// The steps with which batches that grow have as much as so many full ones.
+/// The steps with which batches that grow have as much as `full` full ones.
 int64_t steps_of_full(int64_t full, int64_t warmup_steps) {
   int64_t enough = full + std::llround(std::ceil(data::lacking_batches(warmup_steps, warmup_steps)));
   for (int64_t less = full; less < enough;) {

@@ -73,7 +73,7 @@ class DamagedFile : public testing::FolderTest {
     }
   }
 
-  /// Flips bits of every byte of the file, or of every so many past the user block.
+  /// Flips bits of every byte of the file, or of every `every`th past the user block.
   void flip(const std::string& file, const std::function<void()>& read, int64_t every) {
     const std::string whole = content(file);
     const int fd = ::open(file.c_str(), O_RDWR);
