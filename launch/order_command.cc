@@ -154,8 +154,8 @@ class OrderWriter {
   std::string heading_;  // until it is written
 };
 
-/// Whether the steps that are passed over are so numerous that reading the lengths of all pairs in their order is faster than
-/// reading those of each step, and they fit in a quarter of the memory.
+/// Whether the steps that are passed over are so numerous that reading the lengths of all pairs in their
+/// order is faster than reading those of each step, and they fit in a quarter of the memory.
 bool passes_over_many(const data::SentencePairs& pairs, const TrainOptions& train, int64_t steps) {
   constexpr double kEnough = 1.0 / 32.0;  // of all pairs: about as many as have a page to themselves
   if (pairs.size() > memory_of_this_host() / 4 / data::PairLengths::kBytesOfAPair) return false;

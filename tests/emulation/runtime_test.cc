@@ -212,6 +212,11 @@ TEST_F(EmulatedRuntime, ThreadsThatWaitForEverAreFound) {
 TEST_F(EmulatedRuntime, FreshMemoryIsNaN) {
   const testing::DeviceMatrix fresh(1, 3, DType::kF32);
   EXPECT_TRUE(std::isnan(fresh.get(stream).get(0)));
+  constexpr int64_t kMany = int64_t{3} << 20;  // 12 MiB
+  const testing::DeviceMatrix large(1, kMany, DType::kF32);
+  const auto values = large.get(stream);
+  for (const int64_t at : {int64_t{0}, kMany / 3 - 1, 2 * kMany / 3, kMany - 1})
+    EXPECT_TRUE(std::isnan(values.get(at))) << at;
 }
 
 TEST_F(EmulatedRuntime, LaunchesThatNoDeviceTakesThrow) {
