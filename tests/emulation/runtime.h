@@ -16,9 +16,8 @@
 /// - Every launch of a graph runs its nodes in another order that their edges allow.
 /// - Host code that touches device memory dies by a signal; device memory is reachable only while device work
 ///   runs.
-/// - Fresh device memory and fresh shared memory hold 0xFF bytes: NaN as f32 and bf16, -1 as an integer; of
-/// an
-///   allocation of more than 8 MiB the first and the last 4.
+/// - Fresh device memory and fresh shared memory hold 0xFF bytes: NaN as f32 and bf16, -1 as an integer. An
+///   allocation of more than 8 MiB does so in its first and last 4 MiB.
 /// - Writes past an allocation, or past dynamic shared memory, are found after the kernel; reads and writes
 ///   more than a few hundred bytes past die at once.
 /// - The blocks of a launch run in a random order, 4 to 8 of them in turns, and their threads in another
