@@ -360,6 +360,9 @@ class Campaign:
             # It may have been killed before it reported that.
             if code == 0 and newest is not None and newest[0] < plans.STEPS:
                 raise Failure(f"the job did not resume from {newest[1]}")
+            # Nor does the next start report what this one has set aside.
+            if code != 0 and expected.damaged is not None and os.path.exists(expected.damaged + ".damaged"):
+                expected.damaged = None
             return
         if newest is None or match[1] != newest[1]:
             raise Failure(f"the job resumed from {match[1]}, not from {newest[1] if newest else 'the start'}")
