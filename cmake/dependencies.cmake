@@ -38,9 +38,11 @@ ventris_find(HDF5 libhdf5-dev COMPONENTS C)
 # Debian's shared HDF5 loads libcurl, OpenSSL, Kerberos, LDAP and more, 28 libraries, for files on the network, which nothing here
 # opens: half the time of a short command, and code that has no place in the process that reads files of others. The static one takes
 # what it is asked for; where it is missing or needs more than compression, the shared one serves.
-list(GET HDF5_C_LIBRARIES 0 hdf5_library)
-cmake_path(GET hdf5_library PARENT_PATH hdf5_folder)
-find_library(VENTRIS_HDF5_STATIC NAMES libhdf5_serial.a libhdf5.a PATHS ${hdf5_folder} NO_DEFAULT_PATH)
+if(HDF5_C_LIBRARIES) # empty if the compiler links it by itself
+  list(GET HDF5_C_LIBRARIES 0 hdf5_library)
+  cmake_path(GET hdf5_library PARENT_PATH hdf5_folder)
+  find_library(VENTRIS_HDF5_STATIC NAMES libhdf5_serial.a libhdf5.a PATHS ${hdf5_folder} NO_DEFAULT_PATH)
+endif()
 find_library(VENTRIS_SZIP sz)
 mark_as_advanced(VENTRIS_HDF5_STATIC VENTRIS_SZIP)
 if(VENTRIS_HDF5_STATIC AND VENTRIS_SZIP)
