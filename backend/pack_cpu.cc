@@ -21,9 +21,11 @@ struct PanelColumns {
                      (panel + 1) * kPackedPanel)) {}
 };
 
-// Row by row, so that reads are contiguous.
+// Row by row, so that reads are contiguous. Rows and panels are far apart: hardware does not foresee what
+// comes next.
 template <typename T, typename From>
 void pack_rows(const PackArgs& args, int64_t first_panel, int64_t end_panel) {
+  constexpr int64_t kFetchedRows = 4;
   for (int64_t k = 0; k < args.to.rows; ++k) {
     const From* from = args.source.row<From>(k) - args.first_column;
     for (int64_t panel = first_panel; panel < end_panel; ++panel) {
@@ -33,6 +35,8 @@ void pack_rows(const PackArgs& args, int64_t first_panel, int64_t end_panel) {
 #pragma omp simd
         for (int64_t i = 0; i < kPackedPanel; ++i)
           store(to[i * kPackedStep<T>], load(from[columns.begin + i]));
+        __builtin_prefetch(from + kFetchedRows * args.source.stride + columns.begin);
+        __builtin_prefetch(to + kFetchedRows * kPackedPanel * kPackedStep<T>, 1);
         continue;
       }
       for (int64_t column = columns.begin; column < columns.end; ++column) {

@@ -29,6 +29,11 @@ constexpr int64_t kStripRows = 8 * kRows;
 // the L1 cache.
 constexpr int64_t kMaxTaskRows = kVectorBytes == 64 ? kStripRows : 5 * kStripRows;
 
+constexpr int64_t kLine = 64;  // bytes
+constexpr int kVectorsOfLine = kLine / kVectorBytes;
+// Rows between what is copied to strips and what is fetched.
+constexpr int64_t kFetchedRows = 4;
+
 /// Maximum rows of a task with `depth` columns: few columns of few rows stay in the L1 cache from panel to
 /// panel.
 constexpr int64_t task_rows(int64_t depth) {
@@ -37,10 +42,12 @@ constexpr int64_t task_rows(int64_t depth) {
 }
 
 /// Rows of a panel that a task multiplies at a time: with AVX2 two thirds of an L1 cache of 48 KiB, half of
-/// one of 32.
+/// one of 32, and of both if a strip takes as many lines of the cache as the panel.
+template <bool kStrip>
 int64_t panel_rows() {
   constexpr int64_t kLargeCache = 48 * 1024;
   if constexpr (kVectorBytes == 64) return 128;
+  if constexpr (kStrip) return 256;
   static const int64_t rows = l1_data_cache_bytes() >= kLargeCache ? 512 : 256;
   return rows;
 }
@@ -146,7 +153,7 @@ class Task {
 
   void run() {
     const int64_t blocks = (rows_ + kRows - 1) / kRows;
-    const int64_t step = blocks == 1 ? depth_ : panel_rows();
+    const int64_t step = blocks == 1 ? depth_ : panel_rows<kStrip>();
     // No block has rows of two strips; otherwise all have the same number of rows, or one less.
     const auto begin_of = [&](int64_t block) {
       return kStrip ? std::min(block * kRows, rows_) : rows_ * block / blocks;
@@ -158,6 +165,7 @@ class Task {
       for (int64_t block = 0; block < blocks; ++block) {
         const int64_t first = begin_of(block);
         const auto count = static_cast<int>(begin_of(block + 1) - first);
+        if (begin == 0 && in_registers()) fetch_c(first + count, std::min(rows_, first + count + kRows));
         if (is_to_fetch(block, blocks)) {
           block_of<true>(count, first, begin, end);
         } else {
@@ -171,6 +179,14 @@ class Task {
  private:
   /// Whether sums are read from c and written to it in whole vectors, not by way of `partial_`.
   bool in_registers() const { return std::is_same_v<C, float> && columns_ == kPackedPanel; }
+
+  /// Rows of c that are read or written after another block: each is a line of its own, and hardware does not
+  /// foresee them.
+  void fetch_c(int64_t first, int64_t end) const {
+    for (int64_t row = first; row < end; ++row) {
+      for (int v = 0; v < kVectors; v += kVectorsOfLine) __builtin_prefetch(c_at(row, v), 1);
+    }
+  }
 
   void begin_with_c() {
     for (int64_t i = 0; i < rows_; ++i) {
@@ -295,6 +311,10 @@ void copy_all_to_strips(Context& context, const ConstTensor& a, float* strips) {
       const T* from = a.row<T>(k);
       for (int64_t column = 0; column < a.cols; column += kStripRows) {
         float* to = strips + column * a.rows + k * kStripRows;
+        for (int64_t i = 0; i < kStripRows; i += kLine / static_cast<int64_t>(sizeof(float))) {
+          __builtin_prefetch(from + kFetchedRows * a.stride + column + i);
+          __builtin_prefetch(to + kFetchedRows * kStripRows + i, 1);
+        }
         const int64_t count = std::min(kStripRows, a.cols - column);
         if (count == kStripRows) {
 #pragma omp simd
