@@ -2,6 +2,8 @@
 
 #include <bit>
 
+#include "data/error.h"
+
 namespace ventris::data {
 
 static_assert(std::endian::native == std::endian::little,
@@ -40,13 +42,21 @@ hid_t bf16_type() {
 Hdf5Lock::Hdf5Lock() : lock_(library_mutex()) {
   static const bool ready = [] {
     H5dont_atexit();
-    H5open();
-    return true;
+    // A filter that the library does not know, which any file may name, would make it look for a plug-in in
+    // its folders (HDF5_PLUGIN_PATH, or the one compiled in) and run the code of what it finds there: here,
+    // and in the process that reads files from outside. Files of ours have no filters. What is set here also
+    // holds in the processes that are forked later.
+    return H5open() >= 0 && H5PLset_loading_state(0) >= 0;
   }();
   // A library that was built thread-safe has an error stack for each thread.
   thread_local const bool silent = H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr) >= 0;
-  static_cast<void>(ready);
   static_cast<void>(silent);
+  if (!ready) {
+    fail(ErrorKind::kUnavailable,
+         "the HDF5 library cannot be started without its plug-ins (H5open, H5PLset_loading_state): {}; "
+         "is it the one of the build, and is there memory?",
+         hdf5_reason());
+  }
 }
 
 std::string hdf5_reason() {

@@ -14,10 +14,11 @@
 namespace ventris::data {
 
 /// Held around every call of the HDF5 library, which may not be thread-safe. The first lock (per thread or
-/// process) also disables the library's error output and its exit handler, which would try to complete a file
-/// that could not be written.
+/// process) also disables the library's error output, its exit handler, which would try to complete a file
+/// that could not be written, and its plug-ins.
 class Hdf5Lock {
  public:
+  /// Throws DataError kUnavailable if the library cannot be started without plug-ins.
   Hdf5Lock();
 
  private:

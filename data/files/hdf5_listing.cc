@@ -1,5 +1,6 @@
 #include "data/files/hdf5_listing.h"
 
+#include <array>
 #include <bit>
 #include <optional>
 #include <vector>
@@ -78,6 +79,7 @@ class Walk {
 
   Names names() const { return {.names = {}, .max = bytes_ / 8}; }
   void group(const Hdf5Handle& object, const std::string& name, int depth);
+  void refuse_filters(const Hdf5Handle& object, const std::string& name) const;
   void member(const Hdf5Handle& parent, const std::string& member, const std::string& name, int depth);
   void dataset(const Hdf5Handle& object, const std::string& name);
   void attributes(const Hdf5Handle& object, const std::string& name);
@@ -102,12 +104,33 @@ void Walk::group(const Hdf5Handle& object, const std::string& name, int depth) {
   record(listed::kGroup, name);
   attributes(object, name);
   if (is_newer_format(format_)) return;  // the reader refuses it in any case
+  refuse_filters(object, name);
   Names members = names();
   if (H5Literate(object.id(), H5_INDEX_CRT_ORDER, H5_ITER_INC, nullptr, collect_link, &members) < 0) {
     fail_here(fmt::format("cannot list {}", name));
   }
   for (const std::string& each : members.names)
     member(object, each, (name == "/" ? "" : name) + "/" + each, depth);
+}
+
+/// Of the heap that holds the links of a large group. The library would say of a filter that it does not have
+/// only that there are no plug-ins (Hdf5Lock).
+void Walk::refuse_filters(const Hdf5Handle& object, const std::string& name) const {
+  const std::string what = fmt::format("cannot read how the links of {} are stored", name);
+  const Hdf5Handle creation = checked(H5Gget_create_plist(object.id()), H5Pclose, what);
+  const int filters = H5Pget_nfilters(creation.id());
+  if (filters < 0) fail_here(what);
+  if (filters == 0) return;
+  std::array<char, 64> label{};
+  unsigned flags = 0;
+  size_t values = 0;
+  const H5Z_filter_t filter =
+      H5Pget_filter2(creation.id(), 0, &flags, &values, nullptr, label.size() - 1, label.data(), nullptr);
+  if (filter < 0) fail_here(what);
+  fail(ErrorKind::kBadData,
+       "{}: the links of group {} are stored with the HDF5 filter {}{}, which this program does not read: "
+       "files of ours have no filters. Make the file with ventris again",
+       path_, name, filter, label[0] == 0 ? "" : fmt::format(" ({})", label.data()));
 }
 
 void Walk::member(const Hdf5Handle& parent, const std::string& member, const std::string& name, int depth) {
