@@ -50,7 +50,7 @@ class Unpacker {
 bool is_inside(const Hdf5Dataset& dataset, int64_t bytes) {
   const bool none =
       std::find(dataset.dimensions.begin(), dataset.dimensions.end(), 0) != dataset.dimensions.end();
-  if (none || !dataset.type) return true;
+  if (none || !dataset.type || !dataset.has_elements) return true;
   int64_t needed = static_cast<int64_t>(size_of(*dataset.type));
   for (const int64_t extent : dataset.dimensions) {
     if (extent > bytes / needed) return false;
@@ -69,6 +69,10 @@ Hdf5Dataset dataset_of(Unpacker& from) {
   }
   dataset.offset = from.number();
   const int64_t rank = from.number();
+  if (rank == listed::kNullSpace) {
+    dataset.has_elements = false;
+    return dataset;
+  }
   if (rank < 0 || rank > kMaxDimensions) from.refuse();
   for (int64_t i = 0; i < rank; ++i) {
     dataset.dimensions.push_back(from.number());

@@ -17,7 +17,8 @@ struct Hdf5Dataset {
   std::string name;                 // path
   std::optional<ElementType> type;  // empty: not one of our types
   std::vector<int64_t> dimensions;
-  int64_t offset = 0;  // of its contiguous data in the file
+  int64_t offset = 0;        // of its contiguous data in the file
+  bool has_elements = true;  // false: a null dataspace, without dimensions
 };
 
 struct Hdf5Attribute {

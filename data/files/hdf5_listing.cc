@@ -162,8 +162,14 @@ void Walk::dataset(const Hdf5Handle& object, const std::string& name) {
     if (H5Tequal(stored.id(), hdf5_type(known)) > 0) type = static_cast<int64_t>(known);
   }
   const Hdf5Handle space = checked(H5Dget_space(object.id()), H5Sclose, what);
+  if (H5Sget_simple_extent_type(space.id()) == H5S_NULL) {
+    // Whoever needs it says what it should have been.
+    record(listed::kDataset, name, type, int64_t{0}, listed::kNullSpace);
+    attributes(object, name);
+    return;
+  }
   const int rank = H5Sget_simple_extent_ndims(space.id());
-  if (rank < 0 || H5Sget_simple_extent_type(space.id()) == H5S_NULL) fail_here(what);
+  if (rank < 0) fail_here(what);
   std::vector<hsize_t> extents(static_cast<size_t>(rank));
   if (rank > 0 && H5Sget_simple_extent_dims(space.id(), extents.data(), nullptr) < 0) fail_here(what);
   // Values that do not fit become negative, and the reader refuses them.

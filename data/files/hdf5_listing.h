@@ -11,12 +11,13 @@ namespace ventris::data {
 // preceded by its length.
 namespace listed {
 constexpr char kGroup = 'G';    // name
-constexpr char kDataset = 'D';  // name, type or -1, offset, rank, dimensions
+constexpr char kDataset = 'D';  // name, type or -1, offset, rank or kNullSpace, dimensions
 constexpr char kString = 'S';   // object, name, value; and so on:
 constexpr char kInteger = 'I';
 constexpr char kDouble = 'F';
 constexpr char kOther = 'O';    // object, name
 constexpr char kRefusal = 'R';  // the reason; the last record
+constexpr int64_t kNullSpace = -1;
 }  // namespace listed
 
 /// The listing of a file, or a refusal. Runs in the process in which the library may crash; under Hdf5Lock.

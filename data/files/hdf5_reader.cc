@@ -213,34 +213,45 @@ double Hdf5Reader::double_attribute(const std::string& object, const std::string
   return impl_->attribute<double>(object, name, "a 64-bit floating-point number");
 }
 
-std::vector<int64_t> Hdf5Reader::dimensions(const std::string& dataset) const {
-  return impl_->dataset(dataset).dimensions;
+std::vector<int64_t> Hdf5Reader::dimensions(const std::string& dataset, const std::string& expected) const {
+  const Hdf5Dataset& found = impl_->dataset(dataset);
+  if (!found.has_elements) {
+    fail(ErrorKind::kBadData, "{}: dataset {} has a null dataspace (no elements), where {} is expected",
+         impl_->path, dataset, expected);
+  }
+  return found.dimensions;
 }
 
 ElementType Hdf5Reader::type(const std::string& dataset) const {
   return impl_->type(impl_->dataset(dataset));
 }
 
-void Hdf5Reader::read(const std::string& name, ElementType type, std::span<const int64_t> dimensions,
-                      void* data) const {
-  const Hdf5Dataset& dataset = impl_->dataset(name);
-  const ElementType stored = impl_->type(dataset);
-  const std::vector<int64_t>& shape = dataset.dimensions;
+void Hdf5Reader::require(const std::string& name, ElementType type,
+                         std::span<const int64_t> dimensions) const {
+  const std::vector<int64_t> shape =
+      this->dimensions(name, fmt::format("an array of {} {}", name_of(type), shape_text(dimensions)));
+  const ElementType stored = this->type(name);
   if (stored != type || !std::equal(shape.begin(), shape.end(), dimensions.begin(), dimensions.end())) {
     fail(ErrorKind::kBadData, "{}: dataset {} is {} {}, expected {} {}", impl_->path, name, name_of(stored),
          shape_text(shape), name_of(type), shape_text(dimensions));
   }
-  impl_->read(dataset, data);
+}
+
+void Hdf5Reader::read(const std::string& name, ElementType type, std::span<const int64_t> dimensions,
+                      void* data) const {
+  require(name, type, dimensions);
+  impl_->read(impl_->dataset(name), data);
 }
 
 std::vector<uint8_t> Hdf5Reader::read_bytes(const std::string& name) const {
+  const std::vector<int64_t> shape = dimensions(name, "a row of bytes");
   const Hdf5Dataset& dataset = impl_->dataset(name);
   const ElementType stored = impl_->type(dataset);
-  if (stored != ElementType::kU8 || dataset.dimensions.size() != 1) {
+  if (stored != ElementType::kU8 || shape.size() != 1) {
     fail(ErrorKind::kBadData, "{}: dataset {} is {} {}, expected a row of bytes", impl_->path, name,
-         name_of(stored), shape_text(dataset.dimensions));
+         name_of(stored), shape_text(shape));
   }
-  std::vector<uint8_t> bytes(static_cast<size_t>(dataset.dimensions[0]));
+  std::vector<uint8_t> bytes(static_cast<size_t>(shape[0]));
   impl_->read(dataset, bytes.data());
   return bytes;
 }
@@ -250,7 +261,7 @@ int64_t Hdf5Reader::file_offset(const std::string& name) const {
   impl_->type(dataset);
   const bool none =
       std::find(dataset.dimensions.begin(), dataset.dimensions.end(), 0) != dataset.dimensions.end();
-  return none ? static_cast<int64_t>(kUserBlockBytes) : dataset.offset;
+  return none || !dataset.has_elements ? kUserBlockBytes : dataset.offset;
 }
 
 void Hdf5Reader::read_bytes_at(int64_t offset, void* data, int64_t bytes) const {

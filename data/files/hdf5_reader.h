@@ -32,9 +32,12 @@ class Hdf5Reader {
   std::string string_attribute(const std::string& object, const std::string& name) const;
   int64_t int_attribute(const std::string& object, const std::string& name) const;
   double double_attribute(const std::string& object, const std::string& name) const;
-  std::vector<int64_t> dimensions(const std::string& dataset) const;
+  /// Empty for a scalar. `expected` is for the message about a dataset without elements.
+  std::vector<int64_t> dimensions(const std::string& dataset, const std::string& expected = "an array") const;
   ElementType type(const std::string& dataset) const;
-  /// Reads a whole dataset of `type` with exactly these dimensions.
+  /// Throws unless it is a dataset of `type` with exactly these dimensions.
+  void require(const std::string& name, ElementType type, std::span<const int64_t> dimensions) const;
+  /// Reads the whole of a dataset as require() requires it.
   void read(const std::string& name, ElementType type, std::span<const int64_t> dimensions, void* data) const;
   std::vector<uint8_t> read_bytes(const std::string& name) const;
   /// Byte offset in the file of a dataset's data, for mapping; all its bytes are in the file.

@@ -86,5 +86,32 @@ TEST_F(ForeignHdf5Test, TheFilterOfAGroupIsNamed) {
   EXPECT_TRUE(contains(message, "filter 300 (through), which this program does not read")) << message;
 }
 
+TEST_F(ForeignHdf5Test, ADatasetWithoutElementsIsToldByWhatIsExpected) {
+  {
+    const Hdf5Lock lock;
+    const Hdf5Handle file = created();
+    const Hdf5Handle space(H5Screate(H5S_NULL), H5Sclose);
+    const Hdf5Handle dataset(
+        H5Dcreate2(file.id(), "bias", H5T_IEEE_F32LE, space.id(), H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT),
+        H5Dclose);
+    ASSERT_TRUE(dataset.valid());
+  }
+  seal();
+  const Hdf5Reader reader(path());
+  EXPECT_EQ(reader.datasets("/"), std::vector<std::string>{"/bias"});
+  const int64_t size = 256;
+  std::vector<float> values(256);
+  const std::string prefix = path() + ": dataset /bias has a null dataspace (no elements), where ";
+  const auto told = [&](const auto& call) { return message_of(ErrorKind::kBadData, call); };
+  EXPECT_EQ(told([&] {
+              reader.read("/bias", ElementType::kF32, {&size, 1}, values.data());
+            }),
+            prefix + "an array of f32 [256] is expected");
+  EXPECT_EQ(told([&] { reader.read("/bias", ElementType::kF32, {}, values.data()); }),
+            prefix + "an array of f32 [] is expected");
+  EXPECT_EQ(told([&] { reader.dimensions("/bias"); }), prefix + "an array is expected");
+  EXPECT_EQ(told([&] { reader.read_bytes("/bias"); }), prefix + "a row of bytes is expected");
+}
+
 }  // namespace
 }  // namespace ventris::data
