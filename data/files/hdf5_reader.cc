@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "data/error.h"
+#include "data/files/changed_file.h"
 #include "data/files/digest_tree.h"
 #include "data/files/file_format.h"
 #include "data/files/file_io.h"
@@ -61,32 +62,26 @@ Verified verify(int fd, int64_t bytes, const std::string& path) {
   std::array<char, kUserBlockBytes> block{};
   read_all(fd, block.data(), kUserBlockBytes, 0, path);
   if (std::memcmp(block.data(), kUserBlockMagic, 8) != 0) {
-    fail(ErrorKind::kBadData, "{}: not an HDF5 file written by ventris: it does not begin with {} or {}",
-         path, kUserBlockMagic, DigestTree::kMagic);
+    fail(ErrorKind::kBadData, "{}: not an HDF5 file written by ventris: it does not begin with {} or {}{}",
+         path, kUserBlockMagic, DigestTree::kMagic,
+         is_open_for_writing(fd)
+             ? ". A program has it open for writing, or was killed while it had: if it is "
+               "to become one, wait until it is complete"
+             : "");
   }
   uint64_t length = 0;
   std::memcpy(&length, block.data() + 8, 8);
-  const auto present = static_cast<uint64_t>(bytes) - kUserBlockBytes;
-  if (length != present) {
-    fail(ErrorKind::kBadData,
-         "{}: the file is {}: it has {} bytes after the first {}, but {} were written. Copy it again.", path,
-         present < length ? "truncated" : "changed", present, kUserBlockBytes, length);
-  }
+  require_length(fd, path, bytes, length);
   constexpr size_t kUsed = 32;
   for (size_t i = kUsed; i < kUserBlockBytes; ++i) {
-    if (block[i] != 0) {
-      fail(ErrorKind::kBadData,
-           "{}: the file was changed after it was written: byte {} is not zero. Copy it again.", path, i);
-    }
+    if (block[i] != 0) fail_changed(fd, path, fmt::format("byte {} is not zero", i));
   }
   const XXH128_canonical_t value = digest_of_range(fd, kUserBlockBytes, bytes, path);
   XXH128_canonical_t wanted;
   std::memcpy(wanted.digest, block.data() + 16, 16);
   const std::string present_digest = hexadecimal(value);
   if (std::memcmp(value.digest, wanted.digest, 16) != 0) {
-    fail(ErrorKind::kBadData,
-         "{}: the file was changed after it was written: its digest is {}, not {}. Copy it again.", path,
-         present_digest, hexadecimal(wanted));
+    fail_changed(fd, path, fmt::format("its digest is {}, not {}", present_digest, hexadecimal(wanted)));
   }
   return {.digest = present_digest, .tree = {}};
 }

@@ -139,7 +139,9 @@ class Resume(DigestTest):
                 file.truncate(1000)
             told = self.told(folder, 8, resume=begin, digest_every=1)
             self.assertIn(f"resuming from {begin} at step 4", told)
-            self.assertIn(" were written. Copy it again. It is renamed to ", told)
+            self.assertIn(f"{self.checkpoint(folder, 6)}: its length is 1000 bytes, but ", told)
+            self.assertIn(" it was changed, or cut, after ventris wrote it. Copy it again.", told)
+            self.assertIn(" It is renamed to ", told)
             self.assertEqual({step: digest for step, digest in self.logged(folder).items() if step > 4}, expected)
 
     def best(self, name):

@@ -44,6 +44,15 @@ class ForeignHdf5Test : public FolderTest {
     put("foreign.h5", bytes);
   }
 
+  /// A file of ours.
+  void write(FileDigest kind) const {
+    const std::vector<int32_t> tokens(5000, 7);
+    const int64_t size = std::ssize(tokens);
+    Hdf5Writer writer(path(), 0, kind);
+    writer.write("/tokens", ElementType::kI32, {&size, 1}, tokens.data());
+    writer.commit();
+  }
+
   std::string refusal() const {
     return message_of(ErrorKind::kBadData, [&] { const Hdf5Reader reader(path()); });
   }
@@ -111,6 +120,82 @@ TEST_F(ForeignHdf5Test, ADatasetWithoutElementsIsToldByWhatIsExpected) {
             prefix + "an array of f32 [] is expected");
   EXPECT_EQ(told([&] { reader.dimensions("/bias"); }), prefix + "an array is expected");
   EXPECT_EQ(told([&] { reader.read_bytes("/bias"); }), prefix + "a row of bytes is expected");
+}
+
+TEST_F(ForeignHdf5Test, AnotherLengthIsToldAsWhatItIs) {
+  for (const FileDigest kind : {FileDigest::kOfAll, FileDigest::kTree}) {
+    write(kind);
+    const std::string whole = bytes_of(path());
+    for (const std::string& other : {whole + "x", whole.substr(0, whole.size() - 1)}) {
+      put("foreign.h5", other);
+      EXPECT_TRUE(contains(refusal(), fmt::format("its length is {} bytes, but {} were written: it was "
+                                                  "changed, or cut, after ventris wrote it",
+                                                  other.size(), whole.size())))
+          << refusal();
+    }
+    // Of a damaged record only the first number is of use.
+    std::string damaged = whole;
+    std::memset(damaged.data() + 8, 0xFF, sizeof(uint64_t));
+    put("foreign.h5", damaged);
+    EXPECT_TRUE(contains(refusal(), fmt::format("its length is {} bytes, but 1844", whole.size())))
+        << refusal();
+  }
+}
+
+TEST_F(ForeignHdf5Test, AFileThatAnotherProgramHasOpenIsTold) {
+  const std::string open = "another program has the file open for writing, or was killed while it had";
+  for (const FileDigest kind : {FileDigest::kOfAll, FileDigest::kTree}) {
+    write(kind);
+    Hdf5Handle file;
+    {
+      const Hdf5Lock lock;
+      const Hdf5Handle access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
+      file = Hdf5Handle(H5Fopen(path().c_str(), H5F_ACC_RDWR, access.id()), H5Fclose);
+      ASSERT_TRUE(file.valid());
+    }
+    EXPECT_TRUE(contains(refusal(), open) && contains(refusal(), "digest of") == (kind == FileDigest::kTree))
+        << refusal();
+    {
+      const Hdf5Lock lock;
+      const Hdf5Handle group(H5Gcreate2(file.id(), "more", H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT), H5Gclose);
+      ASSERT_TRUE(group.valid());
+    }
+    const std::string left_open = [&] {
+      const Hdf5Lock lock;
+      H5Fflush(file.id(), H5F_SCOPE_LOCAL);
+      return bytes_of(path());
+    }();
+    {
+      const Hdf5Lock lock;
+      ASSERT_TRUE(file.close());
+    }
+    EXPECT_FALSE(contains(refusal(), open)) << refusal();
+    EXPECT_TRUE(contains(refusal(), "it was changed, or cut, after ventris wrote it")) << refusal();
+    put("foreign.h5", left_open);  // as a killed program leaves it
+    EXPECT_TRUE(contains(refusal(), open) && contains(refusal(), "and its length is")) << refusal();
+    // Without an end yet.
+    std::string begun = bytes_of(path());
+    begun[kUserBlockBytes + 11] = 0;
+    EXPECT_FALSE(contains((put("foreign.h5", begun), refusal()), open)) << refusal();
+    std::memset(begun.data() + kUserBlockBytes + 28, 0xFF, sizeof(uint64_t));
+    EXPECT_TRUE(contains((put("foreign.h5", begun), refusal()), open)) << refusal();
+  }
+}
+
+TEST_F(ForeignHdf5Test, AFileOfAnotherProgramThatIsNotCompleteIsTold) {
+  Hdf5Handle file;
+  {
+    const Hdf5Lock lock;
+    file = created();
+    H5Fflush(file.id(), H5F_SCOPE_LOCAL);
+  }
+  const std::string not_ours = "not an HDF5 file written by ventris: it does not begin with ";
+  EXPECT_TRUE(contains(refusal(), not_ours) && contains(refusal(), "wait until it is complete")) << refusal();
+  {
+    const Hdf5Lock lock;
+    ASSERT_TRUE(file.close());
+  }
+  EXPECT_TRUE(contains(refusal(), not_ours) && !contains(refusal(), "complete")) << refusal();
 }
 
 }  // namespace
