@@ -35,15 +35,21 @@ void StoredText::expect_pairs(std::span<const int64_t> pairs, const MappedFile& 
 }
 
 int64_t CorpusFile::check_array(const std::string& name, ElementType type, size_t bytes) const {
-  const std::vector<int64_t> shape = reader.dimensions(name);
+  const std::vector<int64_t> shape = reader.dimensions(name, fmt::format("a row of {}", name_of(type)));
   if (reader.type(name) != type || shape.size() != 1) {
     fail(ErrorKind::kBadData, "{}: dataset {} is not a row of {}, the type of a corpus", path(), name,
          name_of(type));
   }
   const int64_t offset = reader.file_offset(name);
   if (offset % static_cast<int64_t>(bytes) != 0) {
-    fail(ErrorKind::kBadData, "{}: dataset {} begins at byte {}, no multiple of {}", path(), name, offset,
-         bytes);
+    // Copies of what does not lie so could be as large as the corpus, which is mapped to be larger than
+    // memory.
+    fail(
+        ErrorKind::kBadData,
+        "{}: dataset {} begins at byte {}, no multiple of {}, so it cannot be mapped into memory: another "
+        "program wrote the file. Prepare the corpus again; a program that writes one must align its datasets "
+        "(H5Pset_alignment, in h5py alignment_interval=64)",
+        path(), name, offset, bytes);
   }
   return shape[0];
 }

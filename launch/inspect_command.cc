@@ -26,11 +26,13 @@
 #include "launch/output.h"
 #include "launch/run_record.h"
 #include "trainer/files/json_text.h"
+#include "trainer/files/model_files.h"
 #include "trainer/files/parameter_digest.h"
 #include "trainer/files/probe.h"
 #include "trainer/files/run_folder.h"
 #include "trainer/files/run_status.h"
 #include "trainer/files/safetensors_model.h"
+#include "trainer/files/weights.h"
 #include "trainer/text.h"
 
 namespace ventris {
@@ -177,6 +179,13 @@ std::string contents_text(const std::string& path, const std::string& digest,
   return text + "\n";
 }
 
+/// Throws what `train` would for a corpus, and `translate` for a model, of which only the digest and the
+/// layout as HDF5 are known to be right. Reads no values of a model.
+void check_use(const data::Hdf5Reader& reader, const std::string& format) {
+  if (format == data::kCorpusFormat) const data::Corpus opened(reader.path());
+  if (is_model_format(format)) check_model(reader);
+}
+
 /// Of a corpus that is only verified, Corpus::check_all() reads the data.
 Contents contents_of_hdf5(const std::string& path, const InspectCommandOptions& options) {
   const data::Hdf5Reader reader(path);  // checks the digest
@@ -185,7 +194,9 @@ Contents contents_of_hdf5(const std::string& path, const InspectCommandOptions& 
   const auto text = [&](const char* name) {
     return reader.has_attribute("/", name) ? reader.string_attribute("/", name) : std::string();
   };
-  contents.is_corpus = text(data::kFormatKey) == data::kCorpusFormat;
+  const std::string format = text(data::kFormatKey);
+  check_use(reader, format);
+  contents.is_corpus = format == data::kCorpusFormat;
   const bool with_data = !(contents.is_corpus && options.verify && !options.json);
   for (const std::string& name : reader.datasets("/"))
     contents.datasets.push_back(read_dataset(reader, name, with_data));
@@ -449,7 +460,9 @@ Command inspect_command() {
       "Lists the datasets of a file with type, shape, minimum, maximum and mean, and the number "
       "of parameters and their digest, which depends only on their bits. An HDF5 or safetensors file "
       "of ours carries a digest of its contents, which is checked first: a damaged file is an error, "
-      "exit code 65. The JSON files of a run folder have no digest; give the folder.",
+      "exit code 65. So is a corpus in HDF5 that 'train' would refuse, and weights or a checkpoint that "
+      "'translate' would: of their values, only --verify judges. The JSON files of a run folder have no digest; "
+      "give the folder.",
       "For a run folder it shows the state of the newest start, the checkpoints, the newest and the best "
       "of them, the command and the configuration; with --verify it verifies every checkpoint.",
       "With --verify it prints one line if the file is sound, and also refuses a file with NaN or Inf, and a "

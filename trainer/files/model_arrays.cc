@@ -126,9 +126,13 @@ Array ModelArrays::get(const std::string& name) const {
   return permuted(array, residual_sides(name), from_sines_first);
 }
 
+std::vector<int64_t> shape_in_files(const LogicalParameter& parameter) {
+  return empty_array(parameter).shape();
+}
+
 void require_shape(const std::string& origin, const LogicalParameter& parameter,
                    const std::vector<int64_t>& shape) {
-  const std::vector<int64_t> expected = empty_array(parameter).shape();
+  const std::vector<int64_t> expected = shape_in_files(parameter);
   if (shape == expected) return;
   fail(ExitCode::kBadData, "{}: parameter {} has shape {}, but this model needs {}", origin, parameter.name,
        describe(shape), describe(expected));

@@ -62,6 +62,8 @@ class ModelArrays {
 /// overwritten.
 enum class OnFailure { kKeepValues, kLoseValues };
 
+std::vector<int64_t> shape_in_files(const LogicalParameter& parameter);
+
 /// Throws Error(kBadData), naming `origin` and the parameter, unless `shape` is that of the parameter in
 /// files.
 void require_shape(const std::string& origin, const LogicalParameter& parameter,

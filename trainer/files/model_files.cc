@@ -52,10 +52,14 @@ std::string resolve_model_file(const std::string& file_or_dir) {
   return paths.back();
 }
 
+bool is_model_format(const std::string& format) {
+  return format == kWeightsFormat || format == kRoundedWeightsFormat || format == kCheckpointFormat;
+}
+
 TransformerConfig read_config(const data::Hdf5Reader& reader) {
   const std::string format =
       reader.has_attribute("/", "format") ? reader.string_attribute("/", "format") : "";
-  if (format != kWeightsFormat && format != kRoundedWeightsFormat && format != kCheckpointFormat) {
+  if (!is_model_format(format)) {
     fail(ExitCode::kBadData, "{}: expected a checkpoint or a weights file, but its format is '{}'",
          reader.path(), format);
   }

@@ -24,6 +24,9 @@ constexpr const char* kCheckpointFormat = "ventris checkpoint 1";
 /// Throws Error(kMissingInput) if there is none.
 std::string resolve_model_file(const std::string& file_or_dir);
 
+/// Whether that attribute is one of these.
+bool is_model_format(const std::string& format);
+
 /// The configuration in a weights file or checkpoint. Throws Error(kBadData) if the file is of another kind.
 TransformerConfig read_config(const data::Hdf5Reader& reader);
 

@@ -1,5 +1,7 @@
 #include "trainer/files/weights.h"
 
+#include <fmt/ranges.h>
+
 #include <optional>
 #include <utility>
 #include <vector>
@@ -44,23 +46,64 @@ void check_names(const data::Hdf5Reader& reader, const std::string& group, const
   }
 }
 
-std::vector<float> read_hdf5_scales(const data::Hdf5Reader& reader, const LogicalParameter& parameter) {
-  const std::string dataset = dataset_of(kScalesGroup, parameter);
-  if (!reader.exists(dataset))
+/// Names and precision of a group of parameters.
+FilePrecision checked_group(const data::Hdf5Reader& reader, const std::string& group,
+                            const ParameterStore& store) {
+  if (!reader.exists(group)) {
+    fail(ExitCode::kBadData, "{}: holds no parameters (no group {}); expected a checkpoint or a weights file",
+         reader.path(), group);
+  }
+  check_names(reader, group, store);
+  const FilePrecision precision = group == kModelGroup ? read_precision(reader) : FilePrecision::kF32;
+  if (precision != FilePrecision::kF32 && reader.exists(kScalesGroup)) {
+    check_names(reader, kScalesGroup, store, precision);
+  }
+  return precision;
+}
+
+data::ElementType element_type_of(FilePrecision precision) {
+  switch (precision) {
+    case FilePrecision::kF32:
+      return data::ElementType::kF32;
+    case FilePrecision::kBF16:
+      return data::ElementType::kBF16;
+    case FilePrecision::kInt8:
+      return data::ElementType::kI8;
+  }
+  return data::ElementType::kF32;
+}
+
+/// The dataset of a parameter is there, of its type and shape, and so are its scales.
+void require_hdf5_parameter(const data::Hdf5Reader& reader, const std::string& group,
+                            const LogicalParameter& parameter, FilePrecision file) {
+  const std::string dataset = dataset_of(group, parameter);
+  if (!reader.exists(dataset)) refuse_weights(reader, parameter.name, "is missing");
+  const FilePrecision precision = precision_of(parameter, file);
+  const data::ElementType type = element_type_of(precision);
+  const std::vector<int64_t> shape = shape_in_files(parameter);
+  const std::string expected = fmt::format("an array of {} [{}]", name_of(type), fmt::join(shape, ", "));
+  require_shape(reader.path(), parameter, reader.dimensions(dataset, expected));
+  reader.require(dataset, type, shape);
+  if (precision != FilePrecision::kInt8) return;
+  const std::string scales = dataset_of(kScalesGroup, parameter);
+  if (!reader.exists(scales))
     refuse_weights(reader, parameter.name, "is in int8, but its scales are missing");
+  reader.require(scales, data::ElementType::kF32, shape_of_scales(parameter));
+}
+
+std::vector<float> read_hdf5_scales(const data::Hdf5Reader& reader, const LogicalParameter& parameter) {
   const std::vector<int64_t> shape = shape_of_scales(parameter);
   std::vector<float> scales(static_cast<size_t>(shape[0] * shape[1]));
-  reader.read(dataset, data::ElementType::kF32, shape, scales.data());
+  reader.read(dataset_of(kScalesGroup, parameter), data::ElementType::kF32, shape, scales.data());
   return scales;
 }
 
 /// `values` have the size of the parameter.
 void read_hdf5_parameter(const data::Hdf5Reader& reader, const std::string& group,
                          const LogicalParameter& parameter, FilePrecision file, std::vector<float>& values) {
+  require_hdf5_parameter(reader, group, parameter, file);
   const std::string dataset = dataset_of(group, parameter);
-  if (!reader.exists(dataset)) refuse_weights(reader, parameter.name, "is missing");
-  const std::vector<int64_t> shape = reader.dimensions(dataset);
-  require_shape(reader.path(), parameter, shape);
+  const std::vector<int64_t> shape = shape_in_files(parameter);
   const FilePrecision precision = precision_of(parameter, file);
   if (precision == FilePrecision::kF32) {
     reader.read(dataset, data::ElementType::kF32, shape, values.data());
@@ -68,7 +111,7 @@ void read_hdf5_parameter(const data::Hdf5Reader& reader, const std::string& grou
   }
   const bool int8 = precision == FilePrecision::kInt8;
   uint8_t* elements = end_of(values, precision);
-  reader.read(dataset, int8 ? data::ElementType::kI8 : data::ElementType::kBF16, shape, elements);
+  reader.read(dataset, element_type_of(precision), shape, elements);
   widen(parameter, precision, elements, int8 ? read_hdf5_scales(reader, parameter) : std::vector<float>(),
         reader.path(), values);
 }
@@ -112,15 +155,7 @@ void write_model(data::Hdf5Writer& writer, const TransformerConfig& config, cons
 
 void read_parameters(Context& context, const data::Hdf5Reader& reader, const std::string& group,
                      const ParameterStore& store, Tensor flat, OnFailure on_failure) {
-  if (!reader.exists(group)) {
-    fail(ExitCode::kBadData, "{}: holds no parameters (no group {}); expected a checkpoint or a weights file",
-         reader.path(), group);
-  }
-  check_names(reader, group, store);
-  const FilePrecision precision = group == kModelGroup ? read_precision(reader) : FilePrecision::kF32;
-  if (precision != FilePrecision::kF32 && reader.exists(kScalesGroup)) {
-    check_names(reader, kScalesGroup, store, precision);
-  }
+  const FilePrecision precision = checked_group(reader, group, store);
   // Only of /model, and not in files of older versions.
   const bool has_digest = group == kModelGroup && reader.has_attribute("/", kDigestAttribute);
   fill_parameters(
@@ -158,9 +193,16 @@ void save_weights(Context& context, const std::string& path, const TransformerCo
   writer.commit();
 }
 
-void begin_loading(LoadedModel& model, Context& context, const TransformerConfig& config,
-                   const data::TokenizerModels& tokenizers, DType dtype, uint64_t file_bytes,
-                   FilePrecision precision) {
+namespace {
+
+/// The group that load_model() reads.
+const char* group_to_load(const data::Hdf5Reader& reader) {
+  return reader.exists(kAverageGroup) ? kAverageGroup : kModelGroup;
+}
+
+/// begin_loading() without the memory of the store.
+void declare_model(LoadedModel& model, const TransformerConfig& config,
+                   const data::TokenizerModels& tokenizers, uint64_t file_bytes, FilePrecision precision) {
   model.config = config;
   model.tokenizers = std::make_unique<data::TokenizerPair>(tokenizers, model.path);
   const auto check_size = [&](const char* side, const data::Tokenizer& tokenizer, int64_t tokens) {
@@ -193,7 +235,26 @@ void begin_loading(LoadedModel& model, Context& context, const TransformerConfig
     fail(ExitCode::kBadData, "{}: {} positions of {} numbers are more than a model of its size can have",
          model.path, config.max_positions, config.d_model);
   }
+}
+
+}  // namespace
+
+void begin_loading(LoadedModel& model, Context& context, const TransformerConfig& config,
+                   const data::TokenizerModels& tokenizers, DType dtype, uint64_t file_bytes,
+                   FilePrecision precision) {
+  declare_model(model, config, tokenizers, file_bytes, precision);
   model.store.allocate(context.device(), dtype, /*gradients=*/false);
+}
+
+void check_model(const data::Hdf5Reader& reader) {
+  LoadedModel model;
+  model.path = reader.path();
+  declare_model(model, read_config(reader), read_tokenizer_models(reader),
+                static_cast<uint64_t>(reader.file_bytes()), read_precision(reader));
+  const std::string group = group_to_load(reader);
+  const FilePrecision precision = checked_group(reader, group, model.store);
+  for (const LogicalParameter& parameter : model.store.logical())
+    require_hdf5_parameter(reader, group, parameter, precision);
 }
 
 std::unique_ptr<LoadedModel> load_model(Context& context, const std::string& file_or_dir, DType dtype,
@@ -207,8 +268,8 @@ std::unique_ptr<LoadedModel> load_model(Context& context, const std::string& fil
     const TransformerConfig config = read_config(reader);  // first: detects a file of another kind
     begin_loading(*model, context, config, read_tokenizer_models(reader), dtype,
                   static_cast<uint64_t>(reader.file_bytes()), read_precision(reader));
-    read_parameters(context, reader, reader.exists(kAverageGroup) ? kAverageGroup : kModelGroup, model->store,
-                    model->store.values(), OnFailure::kLoseValues);
+    read_parameters(context, reader, group_to_load(reader), model->store, model->store.values(),
+                    OnFailure::kLoseValues);
     if (reader.has_attribute("/", kAveragedAttribute))
       model->averaged_checkpoints = reader.int_attribute("/", kAveragedAttribute);
     if (reader.exists(kProbeDataset)) {

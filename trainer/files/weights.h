@@ -71,6 +71,10 @@ enum class ModelUse {
 std::unique_ptr<LoadedModel> load_model(Context& context, const std::string& file_or_dir, DType dtype,
                                         ModelUse use = ModelUse::kAny);
 
+/// Throws as load_model() does for an HDF5 file, whose values it does not read: configuration, tokenizers,
+/// and names, types and shapes of the parameters. Takes no memory for them.
+void check_model(const data::Hdf5Reader& reader);
+
 /// The first steps of loading a model: takes the configuration and the tokenizers, and allocates the store.
 /// Throws Error(kBadData) if they do not fit each other, or if a file of `file_bytes` cannot hold the
 /// parameters in that precision, before memory is allocated for them.

@@ -135,6 +135,21 @@ TEST_F(WeightsFile, RefusesAMissingUnknownReshapedOrDivergedParameter) {
   EXPECT_NE(load_model(context_, save_changed(model, "e.h5", "", "", 1.0F), DType::kF32), nullptr);
 }
 
+TEST_F(WeightsFile, IsCheckedWithoutItsValuesAsItIsLoaded) {
+  const SmallModel model(small_config());
+  const std::string name = "encoder/layers/0/feed_forward/norm/gamma";
+  const auto check = [&](const std::string& left_out, const std::string& added, float value) {
+    const std::string file = save_changed(model, "changed.h5", left_out, added, value);
+    return [file] { check_model(data::Hdf5Reader(file)); };
+  };
+  const std::string file = path("changed.h5");
+  expect_failure<Error>(check(name, "", 0), ExitCode::kBadData, {file, name, "missing"});
+  expect_failure<Error>(check("", "encoder/extra", 0), ExitCode::kBadData,
+                        {file, "encoder/extra", "unknown"});
+  expect_failure<Error>(check(name, name, 0), ExitCode::kBadData, {file, name, "[2, 3]", "[16]"});
+  EXPECT_NO_THROW(check("", "", std::numeric_limits<float>::quiet_NaN())());
+}
+
 TEST_F(WeightsFile, RefusesADamagedForeignOrMissingFile) {
   const SmallModel model(small_config());
   const std::string whole = content(save(model, "weights.h5"));

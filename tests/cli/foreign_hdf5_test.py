@@ -1,0 +1,111 @@
+"""HDF5 files of ours that another program wrote again, such as one in Python: `inspect` says of them what the reader says."""
+
+import os
+import shutil
+import unittest
+
+import h5py
+import numpy
+
+import support
+from digest_test import xxh3_128
+
+FILES = os.path.join(support.GOLDEN_DIR, "files", "0.2.0")
+USER_BLOCK = 512
+BIAS = "model/decoder/layers/0/feed_forward/inner/bias"
+NULL = h5py.Empty(numpy.float32)
+
+
+def rewrite(source, target, change=lambda name, value: value, aligned=True):
+    """Copies a file dataset by dataset, as `change` gives them (None: left out), and seals it."""
+    alignment = {"alignment_threshold": 1, "alignment_interval": 64} if aligned else {}
+    with (
+        h5py.File(source, "r") as old,
+        h5py.File(target, "w", userblock_size=USER_BLOCK, libver=("v110", "v110"), track_order=True, **alignment) as new,
+    ):
+        for name, value in old.attrs.items():
+            new.attrs[name] = value
+        names = []
+        old.visititems(lambda name, item: names.append(name) if isinstance(item, h5py.Dataset) else None)
+        for name in names:
+            value = change(name, old[name][()])
+            if value is None:
+                continue
+            parent = new
+            for part in name.split("/")[:-1]:
+                parent = parent[part] if part in parent else parent.create_group(part, track_order=True)
+            dataset = parent.create_dataset(name.rsplit("/", 1)[-1], data=value)
+            dropped = 0
+            while not aligned and name.endswith("/offsets") and dataset.id.get_offset() % 8 == 0:
+                # Takes room until the next place is between two multiples of 8.
+                dropped += 1
+                del parent[name.rsplit("/", 1)[-1]]
+                new.create_dataset(f"room{dropped}", data=numpy.zeros(dropped, numpy.uint8))
+                dataset = parent.create_dataset(name.rsplit("/", 1)[-1], data=value)
+    with open(target, "r+b") as file:
+        file.seek(USER_BLOCK)
+        content = file.read()
+        file.seek(0)
+        file.write(b"VENTRIS1" + len(content).to_bytes(8, "little") + bytes.fromhex(xxh3_128(content)))
+
+
+class ForeignHdf5(support.CommandLineTest):
+    def rewritten(self, name, **options):
+        path = self.path(name)
+        rewrite(os.path.join(FILES, name), path, **options)
+        return path
+
+    def train(self, corpus):
+        return ["train", "--corpus", corpus, "--model-dir", self.path("run"), "--preset", "tiny", "--max-steps", 1]
+
+    def test_a_corpus_at_another_alignment_is_refused_by_inspect_as_by_train(self):
+        path = self.rewritten("corpus.h5", aligned=False)
+        told = {self.refuse(65, *command, says=[path, "no multiple of 8", "mapped into memory", "alignment_interval=64"])
+                .split("error: ")[-1] for command in (self.train(path), ["inspect", path], ["inspect", path, "--json"],
+                ["inspect", path, "--verify"])}  # fmt: skip
+        self.assertEqual(len(told), 1, told)
+        # As the message says.
+        path = self.rewritten("corpus.h5")
+        self.succeed("inspect", path)
+        self.assertIn(b"verified", self.succeed("inspect", path, "--verify"))
+
+    def test_a_model_that_translate_refuses_is_refused_by_inspect(self):
+        def tensor(change):
+            return lambda name, value: change(value) if name == BIAS else value
+
+        for change, says in (
+            (tensor(lambda value: value.astype(numpy.float64)), ["/" + BIAS, "is f64", "expected f32"]),
+            (tensor(lambda value: numpy.float32(3)), [BIAS.removeprefix("model/"), "has shape []"]),
+            (tensor(lambda value: NULL), [f"/{BIAS} has a null dataspace (no elements), where an array of f32 ["]),
+            (tensor(lambda value: None), [BIAS.removeprefix("model/"), "is missing"]),
+            (lambda name, value: None if name == "tokenizer" else value, ["no dataset /tokenizer"]),
+            (lambda name, value: None, ["no dataset /tokenizer"]),
+        ):
+            path = self.rewritten("weights.h5", change=change)
+            told = {self.refuse(65, *command, says=[path, *says]).split("error: ")[-1]
+                    for command in (["translate", "--model", path], ["inspect", path], ["inspect", path, "--verify"])}  # fmt: skip
+            self.assertEqual(len(told), 1, told)
+        path = self.rewritten("weights.h5")
+        self.succeed("inspect", path)
+        self.assertIn(b"verified", self.succeed("inspect", path, "--verify"))
+
+    def test_no_elements_in_a_corpus_are_told(self):
+        path = self.rewritten("corpus.h5", change=lambda name, value: NULL if name.endswith("/tokens") else value)
+        for command in (self.train(path), ["inspect", path]):
+            self.refuse(65, *command, says=[path, "tokens has a null dataspace (no elements), where a row of "])
+
+    def test_a_file_that_is_edited_in_place(self):
+        for name in ("corpus.h5", "weights.h5"):
+            path = self.path(name)
+            shutil.copy(os.path.join(FILES, name), path)
+            written = os.path.getsize(path)
+            with h5py.File(path, "r+") as file:
+                says = [path, "another program has the file open for writing, or was killed", "Close the file there"]
+                self.refuse(65, "inspect", path, says=says)
+                file.attrs["note"] = "mine"
+            says = [path, f"its length is {os.path.getsize(path)} bytes, but {written} were written", "changed, or cut, after"]
+            self.refuse(65, "inspect", path, says=says)
+
+
+if __name__ == "__main__":
+    unittest.main()
