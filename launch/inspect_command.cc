@@ -182,8 +182,14 @@ std::string contents_text(const std::string& path, const std::string& digest,
 /// Throws what `train` would for a corpus, and `translate` for a model, of which only the digest and the
 /// layout as HDF5 are known to be right. Reads no values of a model.
 void check_use(const data::Hdf5Reader& reader, const std::string& format) {
-  if (format == data::kCorpusFormat) const data::Corpus opened(reader.path());
-  if (is_model_format(format)) check_model(reader);
+  if (format == data::kCorpusFormat) {
+    const data::Corpus opened(reader.path());
+  } else if (is_model_format(format)) {
+    check_model(reader);
+  } else {
+    fail(ExitCode::kBadData, "{}: expected a corpus, a checkpoint or a weights file, but its format is '{}'",
+         reader.path(), format);
+  }
 }
 
 /// Of a corpus that is only verified, Corpus::check_all() reads the data.

@@ -76,8 +76,8 @@ void TransformerConfig::validate() const {
   check_rate("encoder-layerdrop", encoder_layerdrop);
   check_rate("decoder-layerdrop", decoder_layerdrop);
   check_rate("label-smoothing", label_smoothing);
-  if (!(layer_norm_epsilon > 0.0F && layer_norm_epsilon < 1.0F)) {
-    fail(ExitCode::kBadConfiguration, "--layer-norm-epsilon is {}: it must be more than 0 and less than 1",
+  if (!(layer_norm_epsilon > 0.0F && layer_norm_epsilon <= 1.0F)) {
+    fail(ExitCode::kBadConfiguration, "--layer-norm-epsilon is {}: it must be more than 0 and at most 1",
          layer_norm_epsilon);
   }
 }

@@ -79,7 +79,7 @@ class Walk {
 
   Names names() const { return {.names = {}, .max = bytes_ / 8}; }
   void group(const Hdf5Handle& object, const std::string& name, int depth);
-  void refuse_filters(const Hdf5Handle& object, const std::string& name) const;
+  void check_links(const Hdf5Handle& object, const std::string& name) const;
   void member(const Hdf5Handle& parent, const std::string& member, const std::string& name, int depth);
   void dataset(const Hdf5Handle& object, const std::string& name);
   void attributes(const Hdf5Handle& object, const std::string& name);
@@ -104,7 +104,7 @@ void Walk::group(const Hdf5Handle& object, const std::string& name, int depth) {
   record(listed::kGroup, name);
   attributes(object, name);
   if (is_newer_format(format_)) return;  // the reader refuses it in any case
-  refuse_filters(object, name);
+  check_links(object, name);
   Names members = names();
   if (H5Literate(object.id(), H5_INDEX_CRT_ORDER, H5_ITER_INC, nullptr, collect_link, &members) < 0) {
     fail_here(fmt::format("cannot list {}", name));
@@ -113,11 +113,21 @@ void Walk::group(const Hdf5Handle& object, const std::string& name, int depth) {
     member(object, each, (name == "/" ? "" : name) + "/" + each, depth);
 }
 
-/// Of the heap that holds the links of a large group. The library would say of a filter that it does not have
-/// only that there are no plug-ins (Hdf5Lock).
-void Walk::refuse_filters(const Hdf5Handle& object, const std::string& name) const {
+/// The library would say little of a group whose links it cannot list in our order. Of a filter that it does
+/// not have, for the heap that holds the links of a large group, it would only say that there are no plug-ins
+/// (Hdf5Lock).
+void Walk::check_links(const Hdf5Handle& object, const std::string& name) const {
   const std::string what = fmt::format("cannot read how the links of {} are stored", name);
   const Hdf5Handle creation = checked(H5Gget_create_plist(object.id()), H5Pclose, what);
+  unsigned order = 0;
+  if (H5Pget_link_creation_order(creation.id(), &order) < 0) fail_here(what);
+  if ((order & H5P_CRT_ORDER_INDEXED) == 0) {
+    fail(
+        ErrorKind::kBadData,
+        "{}: group {} does not keep the order in which its members were made, as files of ours do: another program "
+        "wrote it. Make the file with ventris again, or write it with that order (in h5py track_order=True)",
+        path_, name);
+  }
   const int filters = H5Pget_nfilters(creation.id());
   if (filters < 0) fail_here(what);
   if (filters == 0) return;
@@ -154,7 +164,11 @@ void Walk::dataset(const Hdf5Handle& object, const std::string& name) {
   const std::string what = fmt::format("cannot read the layout of {}", name);
   const Hdf5Handle creation = checked(H5Dget_create_plist(object.id()), H5Pclose, what);
   if (H5Pget_layout(creation.id()) != H5D_CONTIGUOUS || H5Pget_external_count(creation.id()) != 0) {
-    fail(ErrorKind::kBadData, "{}: dataset {} is not stored contiguously", path_, name);
+    fail(
+        ErrorKind::kBadData,
+        "{}: dataset {} is not stored contiguously in the file, but in chunks, perhaps compressed, or elsewhere: "
+        "another program wrote it. Make the file with ventris again, or write it without chunks and filters",
+        path_, name);
   }
   const Hdf5Handle stored = checked(H5Dget_type(object.id()), H5Tclose, what);
   int64_t type = -1;

@@ -62,12 +62,14 @@ Verified verify(int fd, int64_t bytes, const std::string& path) {
   std::array<char, kUserBlockBytes> block{};
   read_all(fd, block.data(), kUserBlockBytes, 0, path);
   if (std::memcmp(block.data(), kUserBlockMagic, 8) != 0) {
-    fail(ErrorKind::kBadData, "{}: not an HDF5 file written by ventris: it does not begin with {} or {}{}",
-         path, kUserBlockMagic, DigestTree::kMagic,
-         is_open_for_writing(fd)
-             ? ". A program has it open for writing, or was killed while it had: if it is "
-               "to become one, wait until it is complete"
-             : "");
+    fail(
+        ErrorKind::kBadData, "{}: not an HDF5 file written by ventris: it does not begin with {} or {}{}",
+        path, kUserBlockMagic, DigestTree::kMagic,
+        is_open_for_writing(fd)
+            ? ". A program has it open for writing, or was killed while it had: if it is "
+              "to become one, wait until it is complete"
+            : ". Programs that copy the contents of HDF5 files (h5py, h5repack) leave that out: copy the file "
+              "itself, or make it with ventris again");
   }
   uint64_t length = 0;
   std::memcpy(&length, block.data() + 8, 8);

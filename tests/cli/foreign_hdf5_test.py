@@ -1,5 +1,6 @@
 """HDF5 files of ours that another program wrote again, such as one in Python: `inspect` says of them what the reader says."""
 
+import json
 import os
 import shutil
 import unittest
@@ -16,15 +17,18 @@ BIAS = "model/decoder/layers/0/feed_forward/inner/bias"
 NULL = h5py.Empty(numpy.float32)
 
 
-def rewrite(source, target, change=lambda name, value: value, aligned=True):
-    """Copies a file dataset by dataset, as `change` gives them (None: left out), and seals it."""
+def rewrite(source, target, change=lambda name, value: value, aligned=True, attributes=lambda name, value: value, ordered=True,
+            filters=None):  # fmt: skip
+    """Copies a file dataset by dataset, as `change` gives them (None: left out), and likewise `attributes`, and seals it."""
     alignment = {"alignment_threshold": 1, "alignment_interval": 64} if aligned else {}
     with (
         h5py.File(source, "r") as old,
-        h5py.File(target, "w", userblock_size=USER_BLOCK, libver=("v110", "v110"), track_order=True, **alignment) as new,
+        h5py.File(target, "w", userblock_size=USER_BLOCK, libver=("v110", "v110"), track_order=ordered, **alignment) as new,
     ):
         for name, value in old.attrs.items():
-            new.attrs[name] = value
+            value = attributes(name, value)
+            if value is not None:
+                new.attrs[name] = numpy.bytes_(value) if isinstance(value, str) else value
         names = []
         old.visititems(lambda name, item: names.append(name) if isinstance(item, h5py.Dataset) else None)
         for name in names:
@@ -33,8 +37,8 @@ def rewrite(source, target, change=lambda name, value: value, aligned=True):
                 continue
             parent = new
             for part in name.split("/")[:-1]:
-                parent = parent[part] if part in parent else parent.create_group(part, track_order=True)
-            dataset = parent.create_dataset(name.rsplit("/", 1)[-1], data=value)
+                parent = parent[part] if part in parent else parent.create_group(part, track_order=ordered)
+            dataset = parent.create_dataset(name.rsplit("/", 1)[-1], data=value, **(filters or {}))
             dropped = 0
             while not aligned and name.endswith("/offsets") and dataset.id.get_offset() % 8 == 0:
                 # Takes room until the next place is between two multiples of 8.
@@ -88,6 +92,36 @@ class ForeignHdf5(support.CommandLineTest):
         path = self.rewritten("weights.h5")
         self.succeed("inspect", path)
         self.assertIn(b"verified", self.succeed("inspect", path, "--verify"))
+
+    def test_a_file_of_an_unknown_kind_is_refused_by_inspect_as_by_its_readers(self):
+        def other(format):
+            return lambda name, value: format if name == "format" else value
+
+        for format, shown in ((None, "''"), ("another kind", "'another kind'")):
+            path = self.rewritten("corpus.h5", attributes=other(format))
+            self.refuse(65, *self.train(path), says=[path, "not a corpus file"])
+            for more in ([], ["--verify"]):
+                self.refuse(65, "inspect", path, *more, says=[path, "expected a corpus, a checkpoint or a weights file", shown])
+            path = self.rewritten("weights.h5", attributes=other(format))
+            self.refuse(65, "translate", "--model", path, says=[path, "expected a checkpoint or a weights file", shown])
+            self.refuse(65, "inspect", path, says=[path, "expected a corpus, a checkpoint or a weights file", shown])
+
+    def test_a_configuration_of_no_model_is_told_of_the_file(self):
+        def without_heads(name, value):
+            return json.dumps(json.loads(value) | {"heads": 0}) if name == "config" else value
+
+        path = self.rewritten("weights.h5", attributes=without_heads)
+        for command in (["translate", "--model", path], ["inspect", path]):
+            self.refuse(65, *command, says=[path, "the model's configuration is of no model", "--heads is 0"])
+
+    def test_what_another_program_does_not_keep_is_told_with_what_to_do(self):
+        path = self.rewritten("weights.h5", ordered=False)
+        self.refuse(65, "inspect", path, says=[path, "does not keep the order in which its members were made", "track_order=True"])
+        path = self.rewritten("weights.h5", filters={"chunks": True})
+        self.refuse(65, "inspect", path, says=[path, "is not stored contiguously", "without chunks and filters"])
+        with open(path, "r+b") as file:
+            file.write(bytes(USER_BLOCK))
+        self.refuse(65, "inspect", path, says=[path, "does not begin with VENTRIS1", "copy the file itself"])
 
     def test_no_elements_in_a_corpus_are_told(self):
         path = self.rewritten("corpus.h5", change=lambda name, value: NULL if name.endswith("/tokens") else value)

@@ -172,7 +172,12 @@ TransformerConfig transformer_config_from_json(const std::string& text, const st
       }
     }
   }
-  config.validate();
+  try {
+    config.validate();
+  } catch (const Error& error) {  // in the words of options, of which the user may have given none
+    fail(ExitCode::kBadData, "{}: the model's configuration is of no model that 'ventris train' makes: {}",
+         origin, error.what());
+  }
   return config;
 }
 

@@ -255,6 +255,7 @@ void check_model(const data::Hdf5Reader& reader) {
   const FilePrecision precision = checked_group(reader, group, model.store);
   for (const LogicalParameter& parameter : model.store.logical())
     require_hdf5_parameter(reader, group, parameter, precision);
+  if (reader.exists(kProbeDataset)) reader.read_bytes(kProbeDataset);
 }
 
 std::unique_ptr<LoadedModel> load_model(Context& context, const std::string& file_or_dir, DType dtype,
