@@ -186,7 +186,7 @@ void check_use(const data::Hdf5Reader& reader, const std::string& format) {
     const data::Corpus opened(reader.path());
   } else if (is_model_format(format)) {
     check_model(reader);
-  } else {
+  } else if (!data::is_format_of_ours(format)) {
     fail(ExitCode::kBadData, "{}: expected a corpus, a checkpoint or a weights file, but its format is '{}'",
          reader.path(), format);
   }

@@ -1,7 +1,9 @@
 #include "data/files/file_format.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cstdint>
+#include <iterator>
 #include <optional>
 
 namespace ventris::data {
@@ -46,6 +48,12 @@ std::optional<Format> newest_below(const Format& format) {
 }
 
 }  // namespace
+
+bool is_format_of_ours(std::string_view format) {
+  const std::optional<Format> parsed = parse(format);
+  return parsed && std::any_of(std::begin(kNewest), std::end(kNewest),
+                               [&](std::string_view text) { return parse(text)->name == parsed->name; });
+}
 
 bool is_newer_format(std::string_view format) {
   const std::optional<Format> parsed = parse(format);

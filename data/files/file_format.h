@@ -30,6 +30,9 @@ class NewerFormat : public DataError {
   explicit NewerFormat(const std::string& message) : DataError(ErrorKind::kBadData, message) {}
 };
 
+/// Whether this is one of our formats, in any version. A corpus has another text there.
+bool is_format_of_ours(std::string_view format);
+
 /// Whether this is one of our formats, in a later version than this program reads.
 bool is_newer_format(std::string_view format);
 

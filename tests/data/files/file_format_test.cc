@@ -23,6 +23,14 @@ TEST(FileFormat, IsNewerWhereItsVersionIsLaterThanThatOfTheProgram) {
   }
 }
 
+TEST(FileFormat, IsOneOfOursByItsKind) {
+  for (const char* ours :
+       {"ventris weights 1", "ventris weights 3", "ventris checkpoint 1", "ventris-corpus 3"})
+    EXPECT_TRUE(is_format_of_ours(ours)) << ours;
+  for (const char* other : {"ventris weights", "ventris others 1", "weights 1", "pt", ""})
+    EXPECT_FALSE(is_format_of_ours(other)) << other;
+}
+
 TEST(FileFormat, ThatIsNewerIsRefusedWithBothVersions) {
   try {
     refuse_newer_format("ventris weights 7", "folder/w.h5");
