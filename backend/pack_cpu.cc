@@ -25,7 +25,6 @@ struct PanelColumns {
 // comes next.
 template <typename T, typename From>
 void pack_rows(const PackArgs& args, int64_t first_panel, int64_t end_panel) {
-  constexpr int64_t kFetchedRows = 4;
   for (int64_t k = 0; k < args.to.rows; ++k) {
     const From* from = args.source.row<From>(k) - args.first_column;
     for (int64_t panel = first_panel; panel < end_panel; ++panel) {

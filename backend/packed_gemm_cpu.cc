@@ -31,8 +31,6 @@ constexpr int64_t kMaxTaskRows = kVectorBytes == 64 ? kStripRows : 5 * kStripRow
 
 constexpr int64_t kLine = 64;  // bytes
 constexpr int kVectorsOfLine = kLine / kVectorBytes;
-// Rows between what is copied to strips and what is fetched.
-constexpr int64_t kFetchedRows = 4;
 
 /// Maximum rows of a task with `depth` columns: few columns of few rows stay in the L1 cache from panel to
 /// panel.

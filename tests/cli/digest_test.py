@@ -28,6 +28,18 @@ def xxh3_128(data):
     return f"{value.high:016x}{value.low:016x}"
 
 
+USER_BLOCK = 512  # of our HDF5 files
+
+
+def seal_hdf5(path):
+    """Makes length and digest of a changed HDF5 file right again, or the block that they are in, if it is empty."""
+    with open(path, "r+b") as file:
+        file.seek(USER_BLOCK)
+        content = file.read()
+        file.seek(0)
+        file.write(b"VENTRIS1" + len(content).to_bytes(8, "little") + bytes.fromhex(xxh3_128(content)))
+
+
 def digest_of(path):
     """What docs/formats.md says that the digest of a file's parameters is."""
     data = b""

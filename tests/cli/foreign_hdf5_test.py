@@ -9,10 +9,9 @@ import h5py
 import numpy
 
 import support
-from digest_test import xxh3_128
+from digest_test import USER_BLOCK, seal_hdf5
 
 FILES = os.path.join(support.GOLDEN_DIR, "files", "0.2.0")
-USER_BLOCK = 512
 BIAS = "model/decoder/layers/0/feed_forward/inner/bias"
 NULL = h5py.Empty(numpy.float32)
 
@@ -46,11 +45,7 @@ def rewrite(source, target, change=lambda name, value: value, aligned=True, attr
                 del parent[name.rsplit("/", 1)[-1]]
                 new.create_dataset(f"room{dropped}", data=numpy.zeros(dropped, numpy.uint8))
                 dataset = parent.create_dataset(name.rsplit("/", 1)[-1], data=value)
-    with open(target, "r+b") as file:
-        file.seek(USER_BLOCK)
-        content = file.read()
-        file.seek(0)
-        file.write(b"VENTRIS1" + len(content).to_bytes(8, "little") + bytes.fromhex(xxh3_128(content)))
+    seal_hdf5(target)
 
 
 class ForeignHdf5(support.CommandLineTest):
@@ -62,12 +57,16 @@ class ForeignHdf5(support.CommandLineTest):
     def train(self, corpus):
         return ["train", "--corpus", corpus, "--model-dir", self.path("run"), "--preset", "tiny", "--max-steps", 1]
 
+    def refuse_all(self, commands, says):
+        told = {self.refuse(65, *command, says=says).split("error: ")[-1] for command in commands}
+        self.assertEqual(len(told), 1, told)
+
     def test_a_corpus_at_another_alignment_is_refused_by_inspect_as_by_train(self):
         path = self.rewritten("corpus.h5", aligned=False)
-        told = {self.refuse(65, *command, says=[path, "no multiple of 8", "mapped into memory", "alignment_interval=64"])
-                .split("error: ")[-1] for command in (self.train(path), ["inspect", path], ["inspect", path, "--json"],
-                ["inspect", path, "--verify"])}  # fmt: skip
-        self.assertEqual(len(told), 1, told)
+        self.refuse_all(
+            (self.train(path), ["inspect", path], ["inspect", path, "--json"], ["inspect", path, "--verify"]),
+            [path, "no multiple of 8", "mapped into memory", "alignment_interval=64"],
+        )
         # As the message says.
         path = self.rewritten("corpus.h5")
         self.succeed("inspect", path)
@@ -86,9 +85,7 @@ class ForeignHdf5(support.CommandLineTest):
             (lambda name, value: None, ["no dataset /tokenizer"]),
         ):
             path = self.rewritten("weights.h5", change=change)
-            told = {self.refuse(65, *command, says=[path, *says]).split("error: ")[-1]
-                    for command in (["translate", "--model", path], ["inspect", path], ["inspect", path, "--verify"])}  # fmt: skip
-            self.assertEqual(len(told), 1, told)
+            self.refuse_all((["translate", "--model", path], ["inspect", path], ["inspect", path, "--verify"]), [path, *says])
         path = self.rewritten("weights.h5")
         self.succeed("inspect", path)
         self.assertIn(b"verified", self.succeed("inspect", path, "--verify"))
