@@ -209,7 +209,7 @@ void Transformer::forward_backward(const MicroBatch& batch, uint64_t dropout_see
   }
   if (batch.target_rows > 0) {
     pass.dropout = true;
-    pass.overwrites = first && impl_->context.device() == Device::kCuda;
+    pass.overwrites = first;
     pass.seed = dropout_seed;
     if (impl_->r_drop > 0.0F) {
       impl_->train_twice(pass, complete, loss_ready);
@@ -271,7 +271,6 @@ void Transformer::attention_weights(const MicroBatch& batch, const AttentionWeig
 
 std::vector<FlatRange> Transformer::gradients_to_clear() const {
   const ParameterStore& store = impl_->store;
-  if (impl_->context.device() == Device::kCpu) return {{0, store.trained_size()}};
   const TransformerIds& ids = impl_->ids;
   std::vector<ParameterId> written = {ids.output, ids.memory_key_value.weight};  // by products
   const auto add_layer = [&](const SelfAttentionIds& attention, const FeedForwardIds& feed_forward) {

@@ -45,8 +45,7 @@ class Transformer {
   /// others.
   void forward_backward(const MicroBatch& batch, uint64_t dropout_seed, const GradientsReady& ready,
                         bool first, const LossReady& loss_ready = {});
-  /// The gradients to which the first micro-batch of a step adds: on CPUs all, so that their bits stay those
-  /// of earlier versions; on CUDA those of vectors and positions.
+  /// The gradients to which the first micro-batch of a step adds: those of vectors and positions.
   std::vector<FlatRange> gradients_to_clear() const;
 
   /// From now on forward_backward() learns from them too (backend/cross_entropy.h); null: from the labels

@@ -20,6 +20,7 @@ namespace {
 
 using testing::PackedBatch;
 using testing::random_sentences;
+using testing::spoil_gradients;
 using testing::TinyModel;
 
 ContextOptions emulated_cuda() {
@@ -41,27 +42,6 @@ INSTANTIATE_TEST_SUITE_P(Models, CudaGolden,
                            return std::string(std::get<0>(instance.param)) + "_" +
                                   name_of(std::get<1>(instance.param));
                          });
-
-/// NaN, but 0 where a step adds to the gradients, and in the gaps between tensors.
-void spoil_gradients(TinyModel& tiny) {
-  tiny.change_gradients([&](Tensor flat) {
-    auto* const values = flat.as<float>();
-    const ParameterStore& store = tiny.store();
-    for (const LogicalParameter& parameter : store.logical()) {
-      const Tensor gradient = store.gradient(parameter.tensor);
-      std::fill_n(values + store.gradient_begin(parameter.tensor), gradient.size(), NAN);
-    }
-    for (const LogicalParameter& parameter : store.logical()) {
-      if (!parameter.frozen || !store.gradient(parameter.tensor)) continue;
-      const Tensor gradient = store.gradient(parameter.tensor);
-      float* const first = values + store.gradient_begin(parameter.tensor) + parameter.col_begin;
-      for (int64_t row = 0; row < gradient.rows; ++row)
-        std::fill_n(first + row * gradient.cols, parameter.cols, 0.0F);
-    }
-    for (const FlatRange& range : tiny.model().gradients_to_clear())
-      std::fill_n(values + range.begin, range.count, 0.0F);
-  });
-}
 
 std::vector<TransformerConfig> kinds() {
   std::vector<TransformerConfig> configs = {testing::tiny_config(false), testing::tiny_config(true, true),

@@ -162,6 +162,18 @@ TEST_P(TransformerBehaviour, TwoMicroBatchesEqualOneJointBatch) {
   EXPECT_LT(relative_distance(tiny.gradients(), joint_gradients), bound);
 }
 
+TEST_P(TransformerBehaviour, TheFirstMicroBatchWritesOverStaleGradients) {
+  TinyModel cleared(config(), dtype());
+  TinyModel stale(config(), dtype());
+  cleared.zero_gradients();
+  testing::spoil_gradients(stale);
+  for (const bool first : {true, false}) {
+    cleared.step(PackedBatch(sentences()));
+    stale.step(PackedBatch(sentences()), {}, {}, 11, first);
+  }
+  EXPECT_EQ(stale.gradients(), cleared.gradients());
+}
+
 TEST_P(TransformerBehaviour, ThreadsAndRepetitionChangeNoBit) {
   const PackedBatch batch(sentences());
   const auto run = [&](int threads) {
