@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "backend/error.h"
+#include "data/error.h"
 #include "launch/command.h"
 #include "launch/job.h"
 #include "launch/output.h"
@@ -34,16 +35,29 @@ std::vector<std::string> chosen(const AverageCommandOptions& options) {
   const auto wanted = static_cast<size_t>(options.last);
   if (paths.size() < wanted) {
     fail(ExitCode::kMissingInput,
-         "--last {}: too many, {} holds {}; give a smaller --last, or train with a larger --keep-checkpoints",
-         options.last, options.model_dir, counted(std::ssize(paths), "checkpoint"));
+         "{} holds {}, but the last {} are to be averaged; give --last {}, or train with a larger "
+         "--keep-checkpoints",
+         options.model_dir, counted(std::ssize(paths), "checkpoint"), options.last, paths.size());
   }
   paths.erase(paths.begin(), paths.end() - static_cast<ptrdiff_t>(wanted));
   return paths;
 }
 
+/// Says of a damaged checkpoint of a run folder how to leave it out.
+void average(const AverageCommandOptions& options, const std::vector<std::string>& paths,
+             const std::string& provenance) {
+  try {
+    average_checkpoints(paths, options.output, provenance);
+  } catch (const data::DataError& error) {
+    if (options.model_dir.empty() || error.kind() != data::ErrorKind::kBadData) throw;
+    fail(ExitCode::kBadData, "{} To leave it out, give the others by --checkpoints in place of --model-dir",
+         error.what());
+  }
+}
+
 int run_average(const AverageCommandOptions& options, const Job& job) {
   const std::vector<std::string> paths = chosen(options);
-  average_checkpoints(paths, options.output, job.provenance());
+  average(options, paths, job.provenance());
   if (options.json) {
     write_output(json_text(nlohmann::json{{"output", options.output}, {"checkpoints", paths}}) + "\n");
     return 0;

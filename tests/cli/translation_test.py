@@ -393,7 +393,7 @@ class TrainedModel(support.CommandLineTest):
         self.assertEqual(self.translate(model=output).count(b"\n"), 24)
         self.succeed("average", "--checkpoints", *report["checkpoints"], "--output", self.path("chosen.h5"))
         self.assertEqual(self.translate(model=self.path("chosen.h5")), self.translate(model=output))
-        self.refuse(66, "average", "--model-dir", self.model, "--last", 9, "--output", output, says="9")
+        self.refuse(66, "average", "--model-dir", self.model, "--last", 9, "--output", output, says=["holds 3 checkpoints", "the last 9", "--last 3,"])
 
     def test_the_best_checkpoint_is_gone(self):
         run = self.path("gone")
@@ -409,6 +409,24 @@ class TrainedModel(support.CommandLineTest):
             if name.startswith("checkpoint-"):
                 os.remove(os.path.join(run, name))
         self.refuse(66, "translate", "--model", run, says=[f"{best}: is missing", "best.json", "no other"])
+
+    def test_the_chosen_checkpoint_is_damaged(self):
+        run = self.path("damaged-run")
+        shutil.copytree(self.model, run)
+        sound, newest = (os.path.join(run, f"checkpoint-{step:08}.h5") for step in (200, 300))
+        for damaged in (newest, sound):
+            content = bytearray(self.read(damaged))
+            content[len(content) // 2] ^= 1
+            self.write(damaged, bytes(content))
+            others = sorted(os.listdir(run))
+            left = os.path.join(run, f"checkpoint-{100 if damaged == sound else 200:08}.h5")
+            for command in (["translate"], ["export", "--output", self.path("w.h5")]):
+                self.refuse(65, *command, "--model", run, says=[newest, "digest", f"{left} is sound", "in place of the folder"])
+            self.refuse(65, "average", "--model-dir", run, "--last", 2, "--output", self.path("w.h5"), says=[damaged, "digest", "--checkpoints"])
+            self.assertEqual(sorted(os.listdir(run)), others)
+            self.translate(model=left)
+        os.truncate(left, 100)
+        self.refuse(65, "translate", "--model", run, says=[newest, "digest", "No checkpoint of that folder is sound"])
 
     def test_damaged_and_missing_models(self):
         damaged = bytearray(self.read(self.weights))

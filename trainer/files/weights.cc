@@ -8,6 +8,7 @@
 
 #include "backend/error.h"
 #include "data/files/element_type.h"
+#include "data/files/file_format.h"
 #include "data/files/hdf5_reader.h"
 #include "data/files/hdf5_writer.h"
 #include "model/packed_parameters.h"
@@ -15,6 +16,7 @@
 #include "trainer/files/model_arrays.h"
 #include "trainer/files/model_files.h"
 #include "trainer/files/parameter_digest.h"
+#include "trainer/files/run_folder.h"
 #include "trainer/files/safetensors_model.h"
 
 namespace ventris {
@@ -258,10 +260,11 @@ void check_model(const data::Hdf5Reader& reader) {
   if (reader.exists(kProbeDataset)) reader.read_bytes(kProbeDataset);
 }
 
-std::unique_ptr<LoadedModel> load_model(Context& context, const std::string& file_or_dir, DType dtype,
-                                        ModelUse use) {
+namespace {
+
+std::unique_ptr<LoadedModel> load_file(Context& context, const std::string& path, DType dtype, ModelUse use) {
   auto model = std::make_unique<LoadedModel>();
-  model->path = resolve_model_file(file_or_dir);
+  model->path = path;
   if (is_safetensors(model->path)) {
     load_safetensors(context, *model, dtype);
   } else {
@@ -287,6 +290,49 @@ std::unique_ptr<LoadedModel> load_model(Context& context, const std::string& fil
     model->store.refresh_compute_copy(context);
   }
   return model;
+}
+
+/// The newest checkpoint of a run folder that is one of ours and unchanged, or "".
+std::string newest_sound_checkpoint(const std::string& folder) {
+  std::vector<std::string> paths = list_checkpoints(folder);
+  for (; !paths.empty(); paths.pop_back()) {
+    try {
+      const data::Hdf5Reader reader(paths.back());
+      check_model(reader);
+      return paths.back();
+    } catch (const std::exception&) {
+      continue;
+    }
+  }
+  return "";
+}
+
+/// `what` is wrong with the checkpoint that was chosen from a run folder: names another of the folder.
+[[noreturn]] void refuse_checkpoint(const std::string& folder, const std::string& what) {
+  const std::string sound = newest_sound_checkpoint(folder);
+  fail(ExitCode::kBadData, "{}{} {}", what, what.ends_with('.') ? "" : ".",
+       sound.empty()
+           ? "No checkpoint of that folder is sound"
+           : fmt::format("Of the same folder {} is sound: give that file in place of the folder", sound));
+}
+
+}  // namespace
+
+std::unique_ptr<LoadedModel> load_model(Context& context, const std::string& file_or_dir, DType dtype,
+                                        ModelUse use) {
+  const std::string path = resolve_model_file(file_or_dir);
+  if (path == file_or_dir) return load_file(context, path, dtype, use);
+  try {
+    return load_file(context, path, dtype, use);
+  } catch (const data::NewerFormat&) {
+    throw;  // no damage
+  } catch (const data::DataError& error) {
+    if (error.kind() != data::ErrorKind::kBadData) throw;
+    refuse_checkpoint(file_or_dir, error.what());
+  } catch (const Error& error) {
+    if (error.code() != ExitCode::kBadData) throw;
+    refuse_checkpoint(file_or_dir, error.what());
+  }
 }
 
 }  // namespace ventris
