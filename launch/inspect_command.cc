@@ -25,6 +25,7 @@
 #include "launch/job.h"
 #include "launch/output.h"
 #include "launch/run_record.h"
+#include "trainer/files/checkpoint.h"
 #include "trainer/files/json_text.h"
 #include "trainer/files/model_files.h"
 #include "trainer/files/parameter_digest.h"
@@ -202,6 +203,7 @@ Contents contents_of_hdf5(const std::string& path, const InspectCommandOptions& 
   };
   const std::string format = text(data::kFormatKey);
   check_use(reader, format);
+  if (options.verify && format == kCheckpointFormat) check_checkpoint(reader);
   contents.is_corpus = format == data::kCorpusFormat;
   const bool with_data = !(contents.is_corpus && options.verify && !options.json);
   for (const std::string& name : reader.datasets("/"))
@@ -471,8 +473,8 @@ Command inspect_command() {
       "give the folder.",
       "For a run folder it shows the state of the newest start, the checkpoints, the newest and the best "
       "of them, the command and the configuration; with --verify it verifies every checkpoint.",
-      "With --verify it prints one line if the file is sound, and also refuses a file with NaN or Inf, and a "
-      "corpus with ids outside of its vocabulary. "
+      "With --verify it prints one line if the file is sound, and also refuses a file with NaN or Inf, a "
+      "corpus with ids outside of its vocabulary, and a checkpoint from which no run can resume. "
       "An exported model contains probes, sentence pairs with their logits; "
       "they are recomputed and must agree within 0.001."};
   command.examples = {{"inspect weights.h5", "The contents of a file:"},

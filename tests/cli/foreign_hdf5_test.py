@@ -13,6 +13,7 @@ from digest_test import USER_BLOCK, seal_hdf5
 
 FILES = os.path.join(support.GOLDEN_DIR, "files", "0.2.0")
 BIAS = "model/decoder/layers/0/feed_forward/inner/bias"
+CHECKPOINT = os.path.join("run", "checkpoint-00001500.h5")
 NULL = h5py.Empty(numpy.float32)
 
 
@@ -50,7 +51,7 @@ def rewrite(source, target, change=lambda name, value: value, aligned=True, attr
 
 class ForeignHdf5(support.CommandLineTest):
     def rewritten(self, name, **options):
-        path = self.path(name)
+        path = self.path(os.path.basename(name))
         rewrite(os.path.join(FILES, name), path, **options)
         return path
 
@@ -71,6 +72,31 @@ class ForeignHdf5(support.CommandLineTest):
         path = self.rewritten("corpus.h5")
         self.succeed("inspect", path)
         self.assertIn(b"verified", self.succeed("inspect", path, "--verify"))
+
+    def test_what_only_a_resume_reads_is_verified(self):
+        def tensor(name, change):
+            return {"change": lambda other, value: change(value) if other == name else value}
+
+        def attribute(name, changed):
+            return {"attributes": lambda other, value: changed if other == name else value}
+
+        def negative(value):
+            return -numpy.ones_like(value)
+
+        for change, says in (
+            (tensor("adam/m", lambda value: None), ["/adam/m"]),
+            (tensor("adam/m", lambda value: value[:-1]), ["/adam/m", "expected f32 ["]),
+            (tensor("adam/v", lambda value: value.astype(numpy.float64)), ["/adam/v", "f64"]),
+            (tensor("adam/v", negative), ["/adam/v", "a negative number"]),
+            (attribute("step", None), ["step"]),
+            (attribute("step", -3), ["step"]),
+            (attribute("corpus_digest", None), ["corpus_digest"]),
+            (attribute("resume_signature", None), ["resume_signature"]),
+        ):
+            path = self.rewritten(CHECKPOINT, **change)
+            self.succeed("inspect", path)  # which shows what is there
+            self.refuse(65, "inspect", path, "--verify", says=[path, *says])
+        self.succeed("inspect", self.rewritten(CHECKPOINT), "--verify")
 
     def test_a_model_that_translate_refuses_is_refused_by_inspect(self):
         def tensor(change):

@@ -10,6 +10,7 @@
 #include "data/files/element_type.h"
 #include "data/files/hdf5_reader.h"
 #include "data/files/hdf5_writer.h"
+#include "model/transformer_parameters.h"
 #include "trainer/files/model_files.h"
 #include "trainer/files/run_folder.h"
 #include "trainer/files/sound_state.h"
@@ -144,6 +145,44 @@ void read_average(Context& context, const data::Hdf5Reader& reader, const Parame
   copy_to_device(context, to.data, whole.data() + store.frozen_size(), trained_bytes(store));
 }
 
+/// The state of a checkpoint but for its moments and parameters.
+TrainingState read_state(const data::Hdf5Reader& reader) {
+  TrainingState read;
+  for_each_number(read, [&]<typename T>(const char* key, T& value) {
+    const std::string_view name = key;
+    // Older files have no pending validation.
+    const bool may_lack = name == kInitialUpdates || name == "validation_pending" ||
+                          name.starts_with(kBestDue) || name.starts_with(kPlateau) ||
+                          name.starts_with(kSpike) || name == kRollbackRate;
+    if (may_lack && !reader.has_attribute("/", key)) {
+      if (name == "best_due_metric") read.best_due_metric = read.best_metric;
+      if (name == "best_due_step") read.best_due_step = read.best_step;
+      return;
+    }
+    if constexpr (std::is_same_v<T, double>) {
+      value = reader.double_attribute("/", key);
+    } else {
+      value = reader.int_attribute("/", key);
+    }
+  });
+  if (reader.has_attribute("/", "valid_metric")) {  // older checkpoints do not have it
+    read.valid_metric = reader.string_attribute("/", "valid_metric");
+  }
+  if (reader.has_attribute("/", kValidSignature))
+    read.valid_signature = reader.string_attribute("/", kValidSignature);
+  for_each_sentences(read, [&](const char* group, auto& sets) { sets = read_sentences(reader, group); });
+  read.corpus_digest = reader.string_attribute("/", "corpus_digest");
+  read.resume_signature = reader.string_attribute("/", "resume_signature");
+  if (reader.has_attribute("/", "environment"))
+    read.environment = reader.string_attribute("/", "environment");
+  if (reader.has_attribute("/", "product_choices"))
+    read.product_choices = reader.string_attribute("/", "product_choices");
+  if (reader.has_attribute("/", kMixAttribute)) {
+    read_mix_json(reader.string_attribute("/", kMixAttribute), reader.path(), read.mix, read.position.mix);
+  }
+  return read;
+}
+
 }  // namespace
 
 CheckpointSnapshot::CheckpointSnapshot(Context& context, const ParameterStore& store, bool with_average)
@@ -240,39 +279,7 @@ void load_checkpoint(Context& context, const data::Hdf5Reader& reader, const Tra
          path);
   }
   check_same_network(in_file, config, path);
-  TrainingState read;
-  for_each_number(read, [&]<typename T>(const char* key, T& value) {
-    const std::string_view name = key;
-    // Older files have no pending validation.
-    const bool may_lack = name == kInitialUpdates || name == "validation_pending" ||
-                          name.starts_with(kBestDue) || name.starts_with(kPlateau) ||
-                          name.starts_with(kSpike) || name == kRollbackRate;
-    if (may_lack && !reader.has_attribute("/", key)) {
-      if (name == "best_due_metric") read.best_due_metric = read.best_metric;
-      if (name == "best_due_step") read.best_due_step = read.best_step;
-      return;
-    }
-    if constexpr (std::is_same_v<T, double>) {
-      value = reader.double_attribute("/", key);
-    } else {
-      value = reader.int_attribute("/", key);
-    }
-  });
-  if (reader.has_attribute("/", "valid_metric")) {  // older checkpoints do not have it
-    read.valid_metric = reader.string_attribute("/", "valid_metric");
-  }
-  if (reader.has_attribute("/", kValidSignature))
-    read.valid_signature = reader.string_attribute("/", kValidSignature);
-  for_each_sentences(read, [&](const char* group, auto& sets) { sets = read_sentences(reader, group); });
-  read.corpus_digest = reader.string_attribute("/", "corpus_digest");
-  read.resume_signature = reader.string_attribute("/", "resume_signature");
-  if (reader.has_attribute("/", "environment"))
-    read.environment = reader.string_attribute("/", "environment");
-  if (reader.has_attribute("/", "product_choices"))
-    read.product_choices = reader.string_attribute("/", "product_choices");
-  if (reader.has_attribute("/", kMixAttribute)) {
-    read_mix_json(reader.string_attribute("/", kMixAttribute), path, read.mix, read.position.mix);
-  }
+  const TrainingState read = read_state(reader);
   check_sound(fault_in(read), path);
   read_model(context, reader, store);
   const std::vector<int64_t> flat = {store.flat_size()};
@@ -292,6 +299,19 @@ void load_checkpoint(Context& context, const data::Hdf5Reader& reader, const Tra
   read_moment(kSecondMoment, optimizer.v);
   if (optimizer.average) read_average(place, reader, store, optimizer.average);
   state = read;
+}
+
+void check_checkpoint(const data::Hdf5Reader& reader) {
+  check_sound(fault_in(read_state(reader)), reader.path());
+  ParameterStore store;
+  static_cast<void>(declare_transformer(read_config(reader), store));
+  check_parameters(reader, kModelGroup, store);  // translations read those of an average, if there is one
+  const std::vector<int64_t> flat = {store.flat_size()};
+  std::vector<float> moment(static_cast<size_t>(store.flat_size()));
+  for (const char* name : {kFirstMoment, kSecondMoment}) {
+    reader.read(name, data::ElementType::kF32, flat, moment.data());
+    check_sound(fault_in(moment, name), reader.path());
+  }
 }
 
 }  // namespace ventris

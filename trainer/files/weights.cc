@@ -173,6 +173,12 @@ void read_parameters(Context& context, const data::Hdf5Reader& reader, const std
       });
 }
 
+void check_parameters(const data::Hdf5Reader& reader, const std::string& group, const ParameterStore& store) {
+  const FilePrecision precision = checked_group(reader, group, store);
+  for (const LogicalParameter& parameter : store.logical())
+    require_hdf5_parameter(reader, group, parameter, precision);
+}
+
 void read_model(Context& context, const data::Hdf5Reader& reader, ParameterStore& store) {
   read_parameters(context, reader, kModelGroup, store, store.values());
 }
@@ -253,10 +259,7 @@ void check_model(const data::Hdf5Reader& reader) {
   model.path = reader.path();
   declare_model(model, read_config(reader), read_tokenizer_models(reader),
                 static_cast<uint64_t>(reader.file_bytes()), read_precision(reader));
-  const std::string group = group_to_load(reader);
-  const FilePrecision precision = checked_group(reader, group, model.store);
-  for (const LogicalParameter& parameter : model.store.logical())
-    require_hdf5_parameter(reader, group, parameter, precision);
+  check_parameters(reader, group_to_load(reader), model.store);
   if (reader.exists(kProbeDataset)) reader.read_bytes(kProbeDataset);
 }
 
