@@ -59,11 +59,11 @@ class Backward {
       }
       return;
     }
-    load_rows(args_.value.row<T>(key_begin) + column, args_.value.stride, keys, d_head_, R(1), scratch.key,
-              stride_);
+    load_rows(args_.value.row<T>(key_begin) + column, args_.value.stride, keys, d_head_,
+              to_next(args_.value, keys, head, args_.heads), R(1), scratch.key, stride_);
     transpose(scratch.key, stride_, keys, stride_, scratch.value_transposed, key_stride<R>(keys));
-    load_rows(args_.key.row<T>(key_begin) + column, args_.key.stride, keys, d_head_, R(1), scratch.key,
-              stride_);
+    load_rows(args_.key.row<T>(key_begin) + column, args_.key.stride, keys, d_head_,
+              to_next(args_.key, keys, head, args_.heads), R(1), scratch.key, stride_);
     transpose(scratch.key, stride_, keys, stride_, scratch.key_transposed, key_stride<R>(keys));
     std::fill_n(scratch.d_key, keys * stride_, R(0));
     std::fill_n(scratch.d_value, keys * stride_, R(0));
@@ -87,9 +87,10 @@ class Backward {
     const int64_t row = begin + first;
     const auto triangle = [&](Triangle which) { return args_.causal ? which : Triangle::kNone; };
     load_rows(args_.query.row<T>(row) + column, args_.query.stride, rows, d_head_,
-              static_cast<R>(args_.scale), scratch.query, stride_);
-    load_rows(args_.d_out.row<T>(row) + column, args_.d_out.stride, rows, d_head_, R(1), scratch.d_out,
+              to_next(args_.query, rows, head, args_.heads), static_cast<R>(args_.scale), scratch.query,
               stride_);
+    load_rows(args_.d_out.row<T>(row) + column, args_.d_out.stride, rows, d_head_,
+              to_next(args_.d_out, rows, head, args_.heads), R(1), scratch.d_out, stride_);
     small_matmul<R>({.rows = rows,
                      .cols = width,
                      .depth = d_head_,

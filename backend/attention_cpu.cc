@@ -70,11 +70,11 @@ class Forward {
     if (queries == 0) return;
     if (keys == 0) return no_keys(query_begin, queries, head);
 
-    load_rows(args_.key.row<T>(key_begin) + column, args_.key.stride, keys, d_head_, R(1), scratch.rows,
-              stride_);
+    load_rows(args_.key.row<T>(key_begin) + column, args_.key.stride, keys, d_head_,
+              to_next(args_.key, keys, head, args_.heads), R(1), scratch.rows, stride_);
     transpose(scratch.rows, stride_, keys, stride_, scratch.key_transposed, key_stride<R>(keys));
-    load_rows(args_.value.row<T>(key_begin) + column, args_.value.stride, keys, d_head_, R(1), scratch.rows,
-              stride_);
+    load_rows(args_.value.row<T>(key_begin) + column, args_.value.stride, keys, d_head_,
+              to_next(args_.value, keys, head, args_.heads), R(1), scratch.rows, stride_);
     for (int64_t first = 0; first < queries; first += kQueryTile) {
       tile(query_begin, first, std::min(kQueryTile, queries - first), keys, head, scratch);
     }
@@ -106,7 +106,8 @@ class Forward {
     const int64_t column = head * d_head_;
     const int64_t row = begin + first;
     load_rows(args_.query.row<T>(row) + column, args_.query.stride, rows, d_head_,
-              static_cast<R>(args_.scale), scratch.query, stride_);
+              to_next(args_.query, rows, head, args_.heads), static_cast<R>(args_.scale), scratch.query,
+              stride_);
     small_matmul<R>({.rows = rows,
                      .cols = width,
                      .depth = d_head_,

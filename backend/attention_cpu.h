@@ -66,15 +66,15 @@ int64_t mask_tail(R* scores, int64_t limit) {
 }
 
 /// Copies rows of activations as R times `factor`, columns padded with zeros to `stride`. The rows are short
-/// pieces of longer ones, which hardware prefetchers miss: the function prefetches the same piece of the next
-/// head.
+/// pieces of longer ones, which hardware prefetchers miss: the function prefetches the piece of each that is
+/// `next` elements further.
 template <typename T, typename R>
-void load_rows(const T* from, int64_t from_stride, int64_t rows, int64_t cols, R factor, R* to,
+void load_rows(const T* from, int64_t from_stride, int64_t rows, int64_t cols, int64_t next, R factor, R* to,
                int64_t stride) {
   for (int64_t i = 0; i < rows; ++i) {
     const T* x = from + i * from_stride;
     R* y = to + i * stride;
-    for (int64_t c = cols; c < 2 * cols; c += 64 / static_cast<int64_t>(sizeof(T))) __builtin_prefetch(x + c);
+    for (int64_t c = 0; c < cols; c += 64 / static_cast<int64_t>(sizeof(T))) __builtin_prefetch(x + next + c);
 #pragma omp simd
     for (int64_t c = 0; c < cols; ++c) y[c] = load(x[c]) * factor;
     for (int64_t c = cols; c < stride; ++c) y[c] = R(0);
@@ -104,6 +104,13 @@ inline char* thread_slices(Context& context, size_t bytes) {
   const size_t total = bytes * static_cast<size_t>(context.pool().threads());
   need_scratch(context, total);
   return static_cast<char*>(context.scratch().allocate(total));
+}
+
+/// Elements from the rows of a sentence and head to those that follow: of the next head, or of the first one
+/// of the next sentence, taken to be as long.
+inline int64_t to_next(const ConstTensor& x, int64_t rows, int head, int64_t heads) {
+  const int64_t d_head = x.cols / heads;
+  return head + 1 < heads ? d_head : rows * x.stride - head * d_head;
 }
 
 /// Calls kernel.sentence_head(s, head, scratch) for every sentence and head, each thread with its own

@@ -101,8 +101,8 @@ void decode_head(const AttentionDecodeArgs& args, int64_t r, int head, Master<T>
   const int64_t column = head * d_head;
   const int32_t* rows = args.key_rows + args.key_begin[r];
   const int64_t keys = args.key_begin[r + 1] - args.key_begin[r];
-  load_rows(args.query.row<T>(r) + column, args.query.stride, 1, d_head, static_cast<R>(args.scale), query,
-            d_head);
+  load_rows(args.query.row<T>(r) + column, args.query.stride, 1, d_head, d_head, static_cast<R>(args.scale),
+            query, d_head);
   R maximum = -std::numeric_limits<R>::infinity();
   constexpr int kTogether = 4;
   const auto key_of = [&](int64_t j) { return args.key.row<T>(rows[j]) + column; };
