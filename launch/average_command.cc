@@ -50,8 +50,8 @@ void average(const AverageCommandOptions& options, const std::vector<std::string
     average_checkpoints(paths, options.output, provenance);
   } catch (const data::DataError& error) {
     if (options.model_dir.empty() || error.kind() != data::ErrorKind::kBadData) throw;
-    fail(ExitCode::kBadData, "{} To leave it out, give the others by --checkpoints in place of --model-dir",
-         error.what());
+    fail(ExitCode::kBadData, "{}. To leave it out, give the others by --checkpoints in place of --model-dir",
+         without_full_stop(error.what()));
   }
 }
 

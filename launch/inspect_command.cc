@@ -25,7 +25,6 @@
 #include "launch/job.h"
 #include "launch/output.h"
 #include "launch/run_record.h"
-#include "trainer/files/checkpoint.h"
 #include "trainer/files/json_text.h"
 #include "trainer/files/model_files.h"
 #include "trainer/files/parameter_digest.h"
@@ -34,6 +33,7 @@
 #include "trainer/files/run_status.h"
 #include "trainer/files/safetensors_model.h"
 #include "trainer/files/weights.h"
+#include "trainer/resume.h"
 #include "trainer/text.h"
 
 namespace ventris {
@@ -193,8 +193,9 @@ void check_use(const data::Hdf5Reader& reader, const std::string& format) {
   }
 }
 
-/// Of a corpus that is only verified, Corpus::check_all() reads the data.
-Contents contents_of_hdf5(const std::string& path, const InspectCommandOptions& options) {
+/// Of a corpus that is only verified, Corpus::check_all() reads the data. `of_run`: its name is that of a
+/// checkpoint in a run folder.
+Contents contents_of_hdf5(const std::string& path, const InspectCommandOptions& options, bool of_run) {
   const data::Hdf5Reader reader(path);  // checks the digest
   Contents contents{
       .path = path, .digest = reader.digest(), .config = "", .parameter_digest = "", .datasets = {}};
@@ -202,8 +203,12 @@ Contents contents_of_hdf5(const std::string& path, const InspectCommandOptions& 
     return reader.has_attribute("/", name) ? reader.string_attribute("/", name) : std::string();
   };
   const std::string format = text(data::kFormatKey);
+  if (of_run && format != kCheckpointFormat) {
+    fail(ExitCode::kBadData,
+         "{}: is named as a checkpoint, but its format is '{}'; move it out of the folder", path, format);
+  }
   check_use(reader, format);
-  if (options.verify && format == kCheckpointFormat) check_checkpoint(reader);
+  if (options.verify && format == kCheckpointFormat) check_resume_point(reader);
   contents.is_corpus = format == data::kCorpusFormat;
   const bool with_data = !(contents.is_corpus && options.verify && !options.json);
   for (const std::string& name : reader.datasets("/"))
@@ -391,7 +396,7 @@ std::string contents_text(const RunFolder& folder) {
   return text;
 }
 
-int inspect_file(const std::string& path, const InspectCommandOptions& options, const Job& job);
+int inspect_file(const std::string& path, const InspectCommandOptions& options, const Job& job, bool of_run);
 
 int inspect_folder(const std::string& path, const InspectCommandOptions& options, const Job& job) {
   const RunFolder folder = run_folder(path);
@@ -403,10 +408,12 @@ int inspect_folder(const std::string& path, const InspectCommandOptions& options
   int verified = 0;
   for (const std::string& checkpoint : folder.checkpoints) {
     try {
-      inspect_file(checkpoint, options, job);
+      inspect_file(checkpoint, options, job, /*of_run=*/true);
       ++verified;
     } catch (const data::DataError&) {
-      if (data::is_there(checkpoint)) throw;
+      std::error_code error;
+      if (std::filesystem::symlink_status(checkpoint, error).type() != std::filesystem::file_type::not_found)
+        throw;
       say(job, checkpoint + ": removed by the run in the meantime");
     }
   }
@@ -420,12 +427,13 @@ int run_inspect(const InspectCommandOptions& options, const Job& job) {
   if (options.files.size() != 1)
     fail(ExitCode::kUsage, "one file is expected, but {} were given", options.files.size());
   const std::string& path = options.files.front();
-  return data::is_folder(path) ? inspect_folder(path, options, job) : inspect_file(path, options, job);
+  return data::is_folder(path) ? inspect_folder(path, options, job)
+                               : inspect_file(path, options, job, /*of_run=*/false);
 }
 
-int inspect_file(const std::string& path, const InspectCommandOptions& options, const Job& job) {
+int inspect_file(const std::string& path, const InspectCommandOptions& options, const Job& job, bool of_run) {
   const Contents contents =
-      is_safetensors(path) ? contents_of_safetensors(path) : contents_of_hdf5(path, options);
+      is_safetensors(path) ? contents_of_safetensors(path) : contents_of_hdf5(path, options, of_run);
   std::string probes;
   if (options.verify) {
     for (const Dataset& dataset : contents.datasets) {

@@ -25,6 +25,7 @@
 #include "trainer/replicas.h"
 #include "trainer/resume_signature.h"
 #include "trainer/run_environment.h"
+#include "trainer/text.h"
 #include "trainer/train_options_json.h"
 #include "trainer/validation_metric.h"
 
@@ -50,12 +51,6 @@ std::string read_valid_metric(const data::Hdf5Reader& reader) {
   return reader.has_attribute("/", "valid_metric") ? reader.string_attribute("/", "valid_metric") : "bleu";
 }
 
-Precision read_precision(const data::Hdf5Reader& reader) {
-  return reader.has_attribute("/", kSignature)
-             ? precision_of_signature(reader.string_attribute("/", kSignature))
-             : Precision::kAuto;
-}
-
 /// The plan of stages of the run; "" without one.
 std::string plan_in(const ResumePoint& point) {
   MixState mix;
@@ -64,20 +59,28 @@ std::string plan_in(const ResumePoint& point) {
   return mix.plan;
 }
 
-ResumePoint resume_point_of(const std::string& path) {
-  ResumePoint point = {.path = path, .reader = std::make_unique<data::Hdf5Reader>(path)};
-  point.logical_shards = read_logical_shards(*point.reader);
-  point.valid_metric = read_valid_metric(*point.reader);
-  point.precision = read_precision(*point.reader);
-  if (point.reader->has_attribute("/", kSignature)) {
-    const std::string signature = point.reader->string_attribute("/", kSignature);
+/// But for the reader.
+ResumePoint resume_point_in(const data::Hdf5Reader& reader) {
+  ResumePoint point = {.path = reader.path()};
+  point.logical_shards = read_logical_shards(reader);
+  point.valid_metric = read_valid_metric(reader);
+  if (reader.has_attribute("/", kSignature)) {
+    const std::string signature = reader.string_attribute("/", kSignature);
+    point.precision = precision_of_signature(signature);
     point.begin_embedding = begin_embedding_of_signature(signature);
     point.tie = tie_of_signature(signature);
   }
-  if (point.reader->has_attribute("/", kMixAttribute)) {
-    point.mix = point.reader->string_attribute("/", kMixAttribute);
+  if (reader.has_attribute("/", kMixAttribute)) {
+    point.mix = reader.string_attribute("/", kMixAttribute);
     static_cast<void>(plan_in(point));
   }
+  return point;
+}
+
+ResumePoint resume_point_of(const std::string& path) {
+  auto reader = std::make_unique<data::Hdf5Reader>(path);
+  ResumePoint point = resume_point_in(*reader);
+  point.reader = std::move(reader);
   return point;
 }
 
@@ -98,11 +101,6 @@ void remove_damaged_but(const std::vector<std::string>& kept, const std::string&
     if (is_set_aside(path) && std::find(kept.begin(), kept.end(), path) == kept.end())
       fs::remove(path, error);
   }
-}
-
-std::string without_full_stop(std::string text) {
-  if (text.ends_with('.')) text.pop_back();
-  return text;
 }
 
 /// The checkpoints from which a run may resume, newest first, and the reasons against the others.
@@ -488,6 +486,11 @@ void resume(Context& context, Communicator& communicator, ResumePoint& point, co
     optimizer.start_average();
   }
   store.refresh_compute_copy(context);
+}
+
+void check_resume_point(const data::Hdf5Reader& reader) {
+  static_cast<void>(resume_point_in(reader));
+  check_checkpoint(reader);
 }
 
 }  // namespace ventris

@@ -49,4 +49,8 @@ void share_moments(Context& context, Communicator& communicator, const Parameter
 void resume(Context& context, Communicator& communicator, ResumePoint& point, const TrainOptions& options,
             ParameterStore& store, Optimizer& optimizer, TrainingState& state, Progress& progress);
 
+/// Throws what find_resume_point() and resume() would for a checkpoint whose model is known to be right
+/// (check_model), as far as they need no options.
+void check_resume_point(const data::Hdf5Reader& reader);
+
 }  // namespace ventris

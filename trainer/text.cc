@@ -51,6 +51,11 @@ std::string shell_word(const std::string& word) {
   return text + "'";
 }
 
+std::string without_full_stop(std::string message) {
+  if (message.ends_with('.')) message.pop_back();
+  return message;
+}
+
 std::string readable(std::string_view text) {
   std::string shown = readable_lines(text);
   std::ranges::replace(shown, '\n', ' ');

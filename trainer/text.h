@@ -23,6 +23,9 @@ std::string counted(int64_t count, std::string_view noun);
 /// An argument of a command line, quoted for a shell if necessary.
 std::string shell_word(const std::string& word);
 
+/// A message without its last full stop, to be followed by more.
+std::string without_full_stop(std::string message);
+
 /// Text of another program, for a message: control characters become spaces, and bytes that are not UTF-8
 /// question marks.
 std::string readable(std::string_view text);

@@ -91,6 +91,8 @@ class ForeignHdf5(support.CommandLineTest):
             (attribute("step", None), ["step"]),
             (attribute("step", -3), ["step"]),
             (attribute("corpus_digest", None), ["corpus_digest"]),
+            (attribute("logical_shards", 0), ["0 logical shards"]),
+            (attribute("parameter_digest", "0" * 32), ["digest"]),
             (attribute("resume_signature", None), ["resume_signature"]),
         ):
             path = self.rewritten(CHECKPOINT, **change)

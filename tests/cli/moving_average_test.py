@@ -7,6 +7,7 @@ import h5py
 import numpy
 
 import support
+from digest_test import seal_hdf5
 
 
 class MovingAverage(support.CommandLineTest):
@@ -52,6 +53,11 @@ class MovingAverage(support.CommandLineTest):
         for read in (self.ema, support.parameters):
             end = "checkpoint-00000030.h5"
             self.assert_equal(read(self.path("run", end)), read(self.path("whole", end)))
+        self.succeed("inspect", last, "--verify")
+        with h5py.File(last, "r+") as file:  # which are not those of translations
+            file["model/embedding"][0, 0] += 1
+        seal_hdf5(last)
+        self.refuse(65, "inspect", last, "--verify", says=[last, "parameters have the digest"])
         self.refuse(
             78,
             *("train", "--corpus", self.corpus, "--model-dir", self.path("run"), *support.TINY_MODEL),

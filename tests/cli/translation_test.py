@@ -11,6 +11,7 @@ import h5py
 import numpy
 
 import support
+from digest_test import seal_hdf5
 
 
 class TrainedModel(support.CommandLineTest):
@@ -425,8 +426,47 @@ class TrainedModel(support.CommandLineTest):
             self.refuse(65, "average", "--model-dir", run, "--last", 2, "--output", self.path("w.h5"), says=[damaged, "digest", "--checkpoints"])
             self.assertEqual(sorted(os.listdir(run)), others)
             self.translate(model=left)
-        os.truncate(left, 100)
+        with h5py.File(left, "r+") as file:  # as a faulty machine might write it
+            file.attrs["parameter_digest"] = numpy.bytes_("0" * 32)
+        seal_hdf5(left)
         self.refuse(65, "translate", "--model", run, says=[newest, "digest", "No checkpoint of that folder is sound"])
+
+    def test_another_is_named_where_the_best_is_gone(self):
+        run = self.path("best-gone")
+        shutil.copytree(self.model, run)
+        best, newest, older = (os.path.join(run, f"checkpoint-{step:08}.h5") for step in (400, 300, 200))
+        with open(os.path.join(run, "best.json"), "w", encoding="utf-8") as file:
+            json.dump({"checkpoint": os.path.basename(best), "metric": "loss", "value": 1.0}, file)
+        os.symlink("nowhere", best)
+        self.refuse(66, "translate", "--model", run, says=[f"{best}: is missing", f"the newest: {newest}"])
+        shutil.copy(self.weights, newest)
+        os.truncate(newest, 9)
+        self.refuse(66, "translate", "--model", run, says=[f"{best}: is missing", f"the newest: {older}"])
+        with open(os.path.join(run, "best.json"), "w", encoding="utf-8") as file:
+            json.dump({"checkpoint": "../" + os.path.basename(best)}, file)
+        self.refuse(65, "translate", "--model", run, says=["best.json", "a checkpoint of its folder"])
+
+    def test_a_run_folder_holds_what_is_no_checkpoint_of_its_name(self):
+        run = self.path("mixed")
+        shutil.copytree(self.model, run)
+        newest, older = (os.path.join(run, f"checkpoint-{step:08}.h5") for step in (300, 200))
+        for source, says in (
+            (self.weights, "is named as a checkpoint, but its format is 'ventris weights 1'"),
+            (self.path("corpus.h5"), "is named as a checkpoint, but its format is 'ventris-corpus'"),
+            (older, "holds step 200, not that of its name"),
+        ):
+            shutil.copy(source, newest)
+            self.refuse_verifying(65, run, [newest, says])
+        os.remove(newest)
+        os.symlink("nowhere", newest)
+        self.refuse_verifying(66, run, [newest])
+
+    def refuse_verifying(self, code, run, says):
+        """The sound checkpoints are listed before."""
+        result = support.run("inspect", run, "--verify")
+        self.assertEqual(result.returncode, code)
+        for words in says:
+            self.assertIn(words, result.stderr.decode())
 
     def test_damaged_and_missing_models(self):
         damaged = bytearray(self.read(self.weights))

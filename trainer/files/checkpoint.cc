@@ -302,10 +302,18 @@ void load_checkpoint(Context& context, const data::Hdf5Reader& reader, const Tra
 }
 
 void check_checkpoint(const data::Hdf5Reader& reader) {
-  check_sound(fault_in(read_state(reader)), reader.path());
+  const TrainingState state = read_state(reader);
+  check_sound(fault_in(state), reader.path());
+  const int64_t named = step_of_checkpoint(reader.path());
+  if (named >= 0 && named != state.step) {
+    fail(ExitCode::kBadData, "{}: holds step {}, not that of its name: is it a copy? Give it another name",
+         reader.path(), state.step);
+  }
+  Context host(ContextOptions{.threads = 1});
   ParameterStore store;
   static_cast<void>(declare_transformer(read_config(reader), store));
-  check_parameters(reader, kModelGroup, store);  // translations read those of an average, if there is one
+  store.allocate(Device::kCpu, DType::kF32, /*gradients=*/false);
+  read_model(host, reader, store);  // translations read the average, if there is one
   const std::vector<int64_t> flat = {store.flat_size()};
   std::vector<float> moment(static_cast<size_t>(store.flat_size()));
   for (const char* name : {kFirstMoment, kSecondMoment}) {

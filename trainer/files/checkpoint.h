@@ -74,8 +74,8 @@ std::string save_checkpoint(Context& context, const std::string& model_dir, cons
 void load_checkpoint(Context& context, const data::Hdf5Reader& reader, const TransformerConfig& config,
                      ParameterStore& store, const OptimizerState& optimizer, TrainingState& state);
 
-/// Throws what load_checkpoint() would for what it reads besides the parameters. For a file whose model is
-/// known to be right (check_model).
+/// Throws what load_checkpoint() would, but that it does not know the options of a run, nor whether its
+/// parameters have an average. For a file whose model is known to be right (check_model).
 void check_checkpoint(const data::Hdf5Reader& reader);
 
 }  // namespace ventris

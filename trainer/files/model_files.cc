@@ -17,6 +17,19 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
+/// The newest of these that is a checkpoint of ours and unchanged, or "".
+std::string newest_unchanged(std::vector<std::string> paths) {
+  for (; !paths.empty(); paths.pop_back()) {
+    try {
+      read_config(data::Hdf5Reader(paths.back()));
+      return paths.back();
+    } catch (const std::exception&) {
+      continue;
+    }
+  }
+  return "";
+}
+
 }  // namespace
 
 void write_file_atomically(const std::string& path, const std::string& content) {
@@ -33,11 +46,11 @@ std::string resolve_model_file(const std::string& file_or_dir) {
   if (!best.empty() && !best_is_gone) return best;
   const std::vector<std::string> paths = list_checkpoints(file_or_dir);
   if (best_is_gone) {
+    const std::string other = newest_unchanged(paths);
     fail(ExitCode::kMissingInput,
          "{}: is missing, but best.json of its folder names it as the best checkpoint. {}", best,
-         paths.empty()
-             ? "The folder holds no other; restore the file"
-             : fmt::format("Restore the file, or give another, such as the newest: {}", paths.back()));
+         other.empty() ? "The folder holds no other that is sound; restore the file"
+                       : fmt::format("Restore the file, or give another, such as the newest: {}", other));
   }
   if (paths.empty()) {
     const std::string of_marian = (fs::path(file_or_dir) / "model.npz").string();

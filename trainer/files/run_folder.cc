@@ -94,8 +94,10 @@ std::string read_best(const std::string& model_dir) {
   const json best = parse_json(text);
   refuse_newer_format(best, path.string());
   const auto name = best.is_object() ? best.find("checkpoint") : best.end();
-  if (name == best.end() || !name->is_string() || step_of_checkpoint(name->get<std::string>()) < 0) {
-    fail(ExitCode::kBadData, "{}: does not name a checkpoint; remove it, or give the checkpoint itself",
+  if (name == best.end() || !name->is_string() || step_of_checkpoint(name->get<std::string>()) < 0 ||
+      fs::path(name->get<std::string>()).has_parent_path()) {
+    fail(ExitCode::kBadData,
+         "{}: does not name a checkpoint of its folder; remove it, or give the checkpoint itself",
          path.string());
   }
   return (fs::path(model_dir) / name->get<std::string>()).string();

@@ -18,6 +18,7 @@
 #include "trainer/files/parameter_digest.h"
 #include "trainer/files/run_folder.h"
 #include "trainer/files/safetensors_model.h"
+#include "trainer/text.h"
 
 namespace ventris {
 namespace {
@@ -173,12 +174,6 @@ void read_parameters(Context& context, const data::Hdf5Reader& reader, const std
       });
 }
 
-void check_parameters(const data::Hdf5Reader& reader, const std::string& group, const ParameterStore& store) {
-  const FilePrecision precision = checked_group(reader, group, store);
-  for (const LogicalParameter& parameter : store.logical())
-    require_hdf5_parameter(reader, group, parameter, precision);
-}
-
 void read_model(Context& context, const data::Hdf5Reader& reader, ParameterStore& store) {
   read_parameters(context, reader, kModelGroup, store, store.values());
 }
@@ -259,7 +254,10 @@ void check_model(const data::Hdf5Reader& reader) {
   model.path = reader.path();
   declare_model(model, read_config(reader), read_tokenizer_models(reader),
                 static_cast<uint64_t>(reader.file_bytes()), read_precision(reader));
-  check_parameters(reader, group_to_load(reader), model.store);
+  const std::string group = group_to_load(reader);
+  const FilePrecision precision = checked_group(reader, group, model.store);
+  for (const LogicalParameter& parameter : model.store.logical())
+    require_hdf5_parameter(reader, group, parameter, precision);
   if (reader.exists(kProbeDataset)) reader.read_bytes(kProbeDataset);
 }
 
@@ -295,28 +293,23 @@ std::unique_ptr<LoadedModel> load_file(Context& context, const std::string& path
   return model;
 }
 
-/// The newest checkpoint of a run folder that is one of ours and unchanged, or "".
-std::string newest_sound_checkpoint(const std::string& folder) {
+/// `what` is wrong with the checkpoint that was chosen from a run folder: names the newest that can be
+/// loaded.
+[[noreturn]] void refuse_checkpoint(Context& context, const std::string& folder, DType dtype,
+                                    const std::string& what) {
   std::vector<std::string> paths = list_checkpoints(folder);
   for (; !paths.empty(); paths.pop_back()) {
     try {
-      const data::Hdf5Reader reader(paths.back());
-      check_model(reader);
-      return paths.back();
+      load_file(context, paths.back(), dtype, ModelUse::kAny);
+      break;
     } catch (const std::exception&) {
       continue;
     }
   }
-  return "";
-}
-
-/// `what` is wrong with the checkpoint that was chosen from a run folder: names another of the folder.
-[[noreturn]] void refuse_checkpoint(const std::string& folder, const std::string& what) {
-  const std::string sound = newest_sound_checkpoint(folder);
-  fail(ExitCode::kBadData, "{}{} {}", what, what.ends_with('.') ? "" : ".",
-       sound.empty()
-           ? "No checkpoint of that folder is sound"
-           : fmt::format("Of the same folder {} is sound: give that file in place of the folder", sound));
+  fail(ExitCode::kBadData, "{}. {}", without_full_stop(what),
+       paths.empty() ? "No checkpoint of that folder is sound"
+                     : fmt::format("Of the same folder {} is sound: give that file in place of the folder",
+                                   paths.back()));
 }
 
 }  // namespace
@@ -331,10 +324,10 @@ std::unique_ptr<LoadedModel> load_model(Context& context, const std::string& fil
     throw;  // no damage
   } catch (const data::DataError& error) {
     if (error.kind() != data::ErrorKind::kBadData) throw;
-    refuse_checkpoint(file_or_dir, error.what());
+    refuse_checkpoint(context, file_or_dir, dtype, error.what());
   } catch (const Error& error) {
     if (error.code() != ExitCode::kBadData) throw;
-    refuse_checkpoint(file_or_dir, error.what());
+    refuse_checkpoint(context, file_or_dir, dtype, error.what());
   }
 }
 

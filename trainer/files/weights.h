@@ -31,8 +31,6 @@ void write_parameters(data::Hdf5Writer& writer, const std::string& group, const 
 /// read_model().
 void read_parameters(Context& context, const data::Hdf5Reader& reader, const std::string& group,
                      const ParameterStore& store, Tensor flat, OnFailure on_failure = OnFailure::kKeepValues);
-/// Throws what read_parameters() would for the names, types and shapes of the group.
-void check_parameters(const data::Hdf5Reader& reader, const std::string& group, const ParameterStore& store);
 
 /// Writes the parameters as write_parameters(), their digest and the config JSON (attributes
 /// "parameter_digest" and "config" of /), and the tokenizer.
