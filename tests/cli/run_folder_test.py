@@ -6,6 +6,8 @@ import re
 import shlex
 import shutil
 import signal
+import subprocess
+import time
 import unittest
 
 import support
@@ -225,14 +227,39 @@ class RunFolder(support.CommandLineTest):
                 self.assertEqual(found[key], float(told), (preset, key))
             self.assertEqual(found["max_steps"], tiny["max_steps"])
 
+    def sleeps(self, process):
+        """Whether all threads of a process wait for something."""
+        states = []
+        for thread in os.listdir(f"/proc/{process.pid}/task"):
+            with open(f"/proc/{process.pid}/task/{thread}/stat", encoding="utf-8") as file:
+                states.append(file.read().rpartition(")")[2].split()[0])
+        return set(states) == {"S"}
+
     def test_a_checkpoint_that_a_run_removes_meanwhile_is_passed_over(self):
-        self.succeed(*self.train("vanishing", "--max-steps", 2))
-        gone = self.path("vanishing", "checkpoint-00000001.h5")
-        os.symlink(self.path("nowhere"), gone)
-        result = support.run("inspect", self.path("vanishing"), "--verify")
-        self.assertEqual(result.returncode, 0, result.stderr)
-        self.assertIn(f"{gone}: removed by the run in the meantime", result.stderr.decode())
-        self.assertIn("checkpoint-00000002.h5: verified", result.stdout.decode())
+        self.succeed(*self.train("vanishing", "--max-steps", 2, "--save-every", 1))
+        gone = self.path("vanishing", "checkpoint-00000002.h5")
+        # A full pipe holds the program at its first line, after it has listed the folder.
+        reading, writing = os.pipe()
+        os.set_blocking(writing, False)
+        with self.assertRaises(BlockingIOError):
+            while True:
+                os.write(writing, b"x" * 512)
+        os.set_blocking(writing, True)
+        with subprocess.Popen(
+            [support.BINARY, "inspect", self.path("vanishing"), "--verify"], stdout=writing, stderr=subprocess.PIPE
+        ) as process:
+            os.close(writing)
+            asleep = 0
+            while asleep < 20 and process.poll() is None:
+                time.sleep(0.05)
+                asleep = asleep + 1 if self.sleeps(process) else 0
+            os.remove(gone)
+            with os.fdopen(reading, "rb") as pipe:
+                printed = pipe.read().lstrip(b"x").decode()
+            said = process.stderr.read().decode()
+        self.assertEqual(process.returncode, 0, said)
+        self.assertIn(f"{gone}: removed by the run in the meantime", said)
+        self.assertIn("checkpoint-00000001.h5: verified", printed)
 
     def test_a_copy_under_the_name_of_a_later_step_is_told(self):
         self.succeed(*self.train("copied", "--max-steps", 3, "--save-every", 1))
