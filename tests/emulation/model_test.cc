@@ -11,6 +11,7 @@
 #include "model/search/beam_search.h"
 #include "model/search/target_scores.h"
 #include "tests/support/golden_model.h"
+#include "tests/support/spoiled_gradients.h"
 #include "tests/support/tiny_model.h"
 #include "tests/support/tiny_teachers.h"
 #include "tests/support/tolerance.h"

@@ -8,6 +8,7 @@
 
 #include "backend/error.h"
 #include "model/flop_count.h"
+#include "tests/support/spoiled_gradients.h"
 #include "tests/support/tiny_model.h"
 #include "tests/support/tolerance.h"
 

@@ -17,25 +17,26 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-/// The newest of these that is a checkpoint of ours and unchanged, or "".
-std::string newest_unchanged(std::vector<std::string> paths) {
-  for (; !paths.empty(); paths.pop_back()) {
-    try {
-      read_config(data::Hdf5Reader(paths.back()));
-      return paths.back();
-    } catch (const std::exception&) {
-      continue;
-    }
-  }
-  return "";
-}
-
 }  // namespace
 
 void write_file_atomically(const std::string& path, const std::string& content) {
   data::AtomicFile file(path);
   file.write(content);
   file.commit();
+}
+
+std::string newest_checkpoint(const std::string& folder,
+                              const std::function<void(const std::string& path)>& read) {
+  std::vector<std::string> paths = list_checkpoints(folder);
+  for (; !paths.empty(); paths.pop_back()) {
+    try {
+      read(paths.back());
+      return paths.back();
+    } catch (const std::exception&) {
+      continue;
+    }
+  }
+  return "";
 }
 
 std::string resolve_model_file(const std::string& file_or_dir) {
@@ -46,7 +47,8 @@ std::string resolve_model_file(const std::string& file_or_dir) {
   if (!best.empty() && !best_is_gone) return best;
   const std::vector<std::string> paths = list_checkpoints(file_or_dir);
   if (best_is_gone) {
-    const std::string other = newest_unchanged(paths);
+    const std::string other =
+        newest_checkpoint(file_or_dir, [](const std::string& path) { read_config(data::Hdf5Reader(path)); });
     fail(ExitCode::kMissingInput,
          "{}: is missing, but best.json of its folder names it as the best checkpoint. {}", best,
          other.empty() ? "The folder holds no other that is sound; restore the file"

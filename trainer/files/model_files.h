@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <string>
 
 #include "data/files/hdf5_reader.h"
@@ -23,6 +24,10 @@ constexpr const char* kCheckpointFormat = "ventris checkpoint 1";
 /// The file of a weights file, a checkpoint or a run folder (its best checkpoint, otherwise the newest).
 /// Throws Error(kMissingInput) if there is none.
 std::string resolve_model_file(const std::string& file_or_dir);
+
+/// The newest checkpoint of a run folder for which `read` does not throw, or "".
+std::string newest_checkpoint(const std::string& folder,
+                              const std::function<void(const std::string& path)>& read);
 
 /// Whether that attribute is one of these.
 bool is_model_format(const std::string& format);

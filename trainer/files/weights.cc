@@ -16,7 +16,6 @@
 #include "trainer/files/model_arrays.h"
 #include "trainer/files/model_files.h"
 #include "trainer/files/parameter_digest.h"
-#include "trainer/files/run_folder.h"
 #include "trainer/files/safetensors_model.h"
 #include "trainer/text.h"
 
@@ -297,19 +296,12 @@ std::unique_ptr<LoadedModel> load_file(Context& context, const std::string& path
 /// loaded.
 [[noreturn]] void refuse_checkpoint(Context& context, const std::string& folder, DType dtype,
                                     const std::string& what) {
-  std::vector<std::string> paths = list_checkpoints(folder);
-  for (; !paths.empty(); paths.pop_back()) {
-    try {
-      load_file(context, paths.back(), dtype, ModelUse::kAny);
-      break;
-    } catch (const std::exception&) {
-      continue;
-    }
-  }
+  const std::string sound = newest_checkpoint(
+      folder, [&](const std::string& path) { load_file(context, path, dtype, ModelUse::kAny); });
   fail(ExitCode::kBadData, "{}. {}", without_full_stop(what),
-       paths.empty() ? "No checkpoint of that folder is sound"
-                     : fmt::format("Of the same folder {} is sound: give that file in place of the folder",
-                                   paths.back()));
+       sound.empty()
+           ? "No checkpoint of that folder is sound"
+           : fmt::format("Of the same folder {} is sound: give that file in place of the folder", sound));
 }
 
 }  // namespace
