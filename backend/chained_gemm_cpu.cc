@@ -6,15 +6,16 @@
 #include "backend/pack_cpu.h"
 #include "backend/packed_gemm_cpu.h"
 #include "backend/simd_cpu.h"
+#include "backend/strip_gemm_cpu.h"
 
 namespace ventris {
 namespace {
 
-// The part of b that is packed at a time stays in the shared cache; the rows of op(a) that are copied at a
-// time, if necessary, stay in the cache of a core.
-constexpr int64_t kDepth = 1024;
+// The part of b that is packed at a time stays in the shared cache, as do the rows of op(a) that are copied
+// at a time, if necessary; its depth of the rows of a task stays in the L2 cache of a core.
+constexpr int64_t kDepth = 512;
 constexpr int64_t kColumns = 1024;
-constexpr int64_t kPreparedRows = 240;  // whole strips
+constexpr int64_t kPreparedRows = 192;
 constexpr int64_t kAlignment = 64;
 // Padding between the rows of a copied operand, so that their stride is not a power of two.
 constexpr int64_t kApart = 16;
@@ -63,6 +64,16 @@ void convert(Context& context, const ConstTensor& from, const Tensor& to) {
   });
 }
 
+/// to = from, or from^T, in f32.
+template <typename From>
+void widen(Context& context, const ConstTensor& from, bool transposed, const Tensor& to) {
+  if (!transposed) return convert<From, float>(context, from, to);
+  context.pool().for_ranges(to.rows, kTaskRows, [&](int64_t begin, int64_t end, int) {
+    for (int64_t r = begin; r < end; ++r) {
+      for (int64_t c = 0; c < to.cols; ++c) to.row<float>(r)[c] = load(from.row<From>(c)[r]);
+    }
+  });
+}
 /// The work memory of a product of given shape.
 class Workspace {
  public:
@@ -71,17 +82,13 @@ class Workspace {
         depth(std::min(k, kDepth)),
         columns(std::min(args.c.cols, kColumns)),
         wide(args.a.dtype == DType::kF32),
-        prepared_rows(args.transpose_a || !wide ? std::min(args.c.rows, kPreparedRows) : args.c.rows) {
+        prepared(args.transpose_a || !wide),
+        prepared_rows(prepared ? std::min(args.c.rows, kPreparedRows) : args.c.rows) {
     Pieces pieces(base);
     packed = pieces.take(static_cast<int64_t>(packed_bytes(depth, columns, Packing::kF32)));
-    if (args.transpose_a) {
-      strips = reinterpret_cast<float*>(
-          pieces.take(strips_size(prepared_rows, depth) * static_cast<int64_t>(sizeof(float))));
-    } else if (!wide) {
-      a = pieces.matrix(prepared_rows, depth);
-    }
+    if (prepared) a = pieces.matrix(prepared_rows, depth);
     if (!wide && args.transpose_b) b = pieces.matrix(columns, depth);
-    const bool at_once = k <= depth && !args.accumulate && !args.transpose_a;
+    const bool at_once = k <= depth && !args.accumulate;
     if (args.c.dtype != DType::kF32 && !at_once) c = pieces.matrix(args.c.rows, columns);
     bytes = pieces.used();
   }
@@ -90,10 +97,10 @@ class Workspace {
   int64_t depth;          // of a part of the sum
   int64_t columns;        // of a part of b
   bool wide;              // whether the factors are f32
+  bool prepared;          // whether op(a) is copied
   int64_t prepared_rows;  // rows of a part of op(a)
   char* packed;           // a part of b in panels
-  float* strips;          // a part of a transposed a
-  Tensor a;               // [prepared_rows, depth], a part of another a, widened
+  Tensor a;               // [prepared_rows, depth], a part of op(a) in f32
   Tensor b;               // a part of a transposed b, widened
   Tensor c;               // [m, columns], the sums if c cannot hold them
   int64_t bytes;
@@ -141,15 +148,12 @@ class ChainedGemm {
   }
 
   void multiply(const ConstTensor& a, PackedGemmArgs product) {
-    if (args_.transpose_a) {
-      copy_to_strips(context_, a, work_.strips);
-      return strip_gemm_cpu(context_, work_.strips, product);
-    }
     product.a = a;
-    if (!work_.wide) {
-      const Tensor widened = corner(work_.a, a.rows, a.cols);
-      convert<BF16, float>(context_, a, widened);
-      product.a = widened;
+    if (work_.prepared) {
+      const Tensor copied = corner(work_.a, product.c.rows, product.b.rows);
+      work_.wide ? widen<float>(context_, a, args_.transpose_a, copied)
+                 : widen<BF16>(context_, a, args_.transpose_a, copied);
+      product.a = copied;
     }
     packed_gemm_cpu(context_, product);
   }
@@ -162,6 +166,7 @@ class ChainedGemm {
 }  // namespace
 
 void chained_gemm_cpu(Context& context, const GemmArgs& args) {
+  if (is_for_strips(args)) return strip_gemm_cpu(context, args);
   const auto bytes = static_cast<size_t>(Workspace(nullptr, args).bytes);
   const Workspace work(static_cast<char*>(context.gemm_cache().padding(bytes)), args);
   ChainedGemm(context, args, work).run();

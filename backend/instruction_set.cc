@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -177,16 +176,6 @@ const CpuKernels& cpu_kernels() {
 
 bool processor_has_vnni(int vector_bytes) {
   return vnni_of_processor(vector_bytes) && !no_vnni.load(std::memory_order_relaxed);
-}
-
-int64_t l1_data_cache_bytes() {
-  constexpr int64_t kUsual = 32 * 1024;
-#if defined(_SC_LEVEL1_DCACHE_SIZE)
-  const long bytes = ::sysconf(_SC_LEVEL1_DCACHE_SIZE);
-  return bytes > 0 ? bytes : kUsual;
-#else
-  return kUsual;
-#endif
 }
 
 void pretend_no_vnni(bool none) {

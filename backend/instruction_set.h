@@ -33,9 +33,6 @@ const std::string& instruction_set();
 /// bytes: AVX-VNNI for 32, AVX-512 VNNI for 64. Products of int8 use it with every set of that width; they
 /// have the same bits without it. False if the environment variable VENTRIS_VNNI is 0.
 bool processor_has_vnni(int vector_bytes);
-/// Of the L1 data cache of a core; 32 KiB if the system does not say. It decides how loops are blocked, not
-/// what they compute.
-int64_t l1_data_cache_bytes();
 /// Disables VNNI, or enables it again: for tests.
 void pretend_no_vnni(bool none);
 

@@ -5,11 +5,10 @@
 #include <type_traits>
 #include <utility>
 
-#include "backend/instruction_set.h"
+#include "backend/block_sums_cpu.h"
 #include "backend/packed_layout_cpu.h"
 #include "backend/panel_tasks_cpu.h"
 #include "backend/simd_cpu.h"
-#include "backend/small_matmul_cpu.h"
 
 #if defined(__AVX512BF16__)
 #include <immintrin.h>
@@ -18,57 +17,20 @@
 namespace ventris {
 namespace {
 
-using Sum = Vector<float>;
-
-constexpr int kVectors = kMaxVectors;
-// Rows whose sums are in registers at a time: with AVX2 twelve of 16.
-constexpr int kRows = 6;
-// Columns of a strip of a transposed factor.
-constexpr int64_t kStripRows = 8 * kRows;
 // Maximum rows of a task: each row of a panel is read once for all of them, and their partial sums stay in
 // the L1 cache.
-constexpr int64_t kMaxTaskRows = kVectorBytes == 64 ? kStripRows : 5 * kStripRows;
+constexpr int64_t kMaxTaskRows = kVectorBytes == 64 ? 48 : 192;
+// Rows of a panel that a task multiplies at a time: with two blocks of rows they take most of an L1 cache of
+// 32 KiB.
+constexpr int64_t kPanelRows = kVectorBytes == 64 ? 128 : 256;
 
-constexpr int64_t kLine = 64;  // bytes
-constexpr int kVectorsOfLine = kLine / kVectorBytes;
+constexpr int kVectorsOfLine = static_cast<int>(kLine) / kVectorBytes;
 
 /// Maximum rows of a task with `depth` columns: few columns of few rows stay in the L1 cache from panel to
 /// panel.
 constexpr int64_t task_rows(int64_t depth) {
   constexpr int64_t kFew = 128;
-  return depth <= kFew ? kStripRows : kMaxTaskRows;
-}
-
-/// Rows of a panel that a task multiplies at a time: with AVX2 two thirds of an L1 cache of 48 KiB, half of
-/// one of 32, and of both if a strip takes as many lines of the cache as the panel.
-template <bool kStrip>
-int64_t panel_rows() {
-  constexpr int64_t kLargeCache = 48 * 1024;
-  if constexpr (kVectorBytes == 64) return 128;
-  if constexpr (kStrip) return 256;
-  static const int64_t rows = l1_data_cache_bytes() >= kLargeCache ? 512 : 256;
-  return rows;
-}
-
-/// sum[i] += row i of a times `depth` rows of the panel b. `kFetch`: see kFetchesAhead.
-template <bool kFetch, int kCount>
-[[gnu::always_inline]] inline void multiply(int64_t depth, const float* a, int64_t row_step,
-                                            int64_t depth_step, const float* b,
-                                            Sum (&sum)[kCount][kVectors]) {
-  // Where two threads share a core its instructions are the limit, not its multipliers.
-#pragma GCC unroll 4
-  for (int64_t k = 0; k < depth; ++k) {
-    Sum row[kVectors];
-    if constexpr (kFetch) __builtin_prefetch(b + (depth + k) * kPackedPanel);
-#pragma GCC unroll 4
-    for (int v = 0; v < kVectors; ++v) row[v] = load_vector(b + k * kPackedPanel + v * kLanes<float>);
-#pragma GCC unroll 8
-    for (int i = 0; i < kCount; ++i) {
-      const Sum factor = in_all_lanes(a[i * row_step + k * depth_step]);
-#pragma GCC unroll 4
-      for (int v = 0; v < kVectors; ++v) sum[i][v] = fused(factor, row[v], sum[i][v]);
-    }
-  }
+  return depth <= kFew ? 48 : kMaxTaskRows;
 }
 
 /// Two elements of a row of a, or one and a zero.
@@ -98,22 +60,20 @@ using Pairs = VectorOf<float>::index;
 #endif
 }
 
-template <bool kFetch, int kCount>
-[[gnu::always_inline]] inline void multiply(int64_t depth, const BF16* a, int64_t row_step,
-                                            int64_t /*depth_step: 1*/, const BF16* b,
-                                            Sum (&sum)[kCount][kVectors]) {
+template <int kCount>
+[[gnu::always_inline]] inline void multiply_pairs(int64_t depth, const BF16* a, int64_t row_step,
+                                                  const BF16* b, Sum (&sum)[kCount][kPanelVectors]) {
   const auto step = [&](int64_t k, int64_t count) __attribute__((always_inline)) {
-    Pairs row[kVectors];
-    if constexpr (kFetch) __builtin_prefetch(b + (depth + k) * kPackedPanel);
+    Pairs row[kPanelVectors];
 #pragma GCC unroll 4
-    for (int v = 0; v < kVectors; ++v) {
+    for (int v = 0; v < kPanelVectors; ++v) {
       std::memcpy(&row[v], b + k * kPackedPanel + v * 2 * kLanes<float>, sizeof(Pairs));
     }
 #pragma GCC unroll 8
     for (int i = 0; i < kCount; ++i) {
       const int32_t pair = pair_at(a + i * row_step + k, count);
 #pragma GCC unroll 4
-      for (int v = 0; v < kVectors; ++v) sum[i][v] = multiply_pair(sum[i][v], pair, row[v]);
+      for (int v = 0; v < kPanelVectors; ++v) sum[i][v] = multiply_pair(sum[i][v], pair, row[v]);
     }
   };
   int64_t k = 0;
@@ -121,27 +81,12 @@ template <bool kFetch, int kCount>
   if (k < depth) step(k, 1);
 }
 
-/// The rows of a task: of a matrix, or of strips one after another.
-template <typename T, bool kStrip>
-struct Factor {
-  const T* data;
-  int64_t stride;  // of rows, or with kStrip of strips
-
-  int64_t row_step() const { return kStrip ? 1 : stride; }
-  int64_t depth_step() const { return kStrip ? kStripRows : 1; }
-  const T* at(int64_t row, int64_t depth) const {
-    if constexpr (kStrip) return data + row / kStripRows * stride + row % kStripRows + depth * kStripRows;
-    return data + row * stride + depth;
-  }
-};
-
 /// One panel for some rows.
-template <typename T, typename C, bool kStrip = false>
+template <typename T, typename C>
 class Task {
  public:
-  Task(const PackedGemmArgs& args, Factor<T, kStrip> a, int64_t row, int64_t rows, int64_t panel)
+  Task(const PackedGemmArgs& args, int64_t row, int64_t rows, int64_t panel)
       : args_(args),
-        a_(a),
         depth_(args.b.rows),
         row_(row),
         rows_(rows),
@@ -150,12 +95,10 @@ class Task {
         b_(static_cast<const T*>(args.b.data) + panel * packed_panel_size<T>(depth_)) {}
 
   void run() {
-    const int64_t blocks = (rows_ + kRows - 1) / kRows;
-    const int64_t step = blocks == 1 ? depth_ : panel_rows<kStrip>();
-    // No block has rows of two strips; otherwise all have the same number of rows, or one less.
-    const auto begin_of = [&](int64_t block) {
-      return kStrip ? std::min(block * kRows, rows_) : rows_ * block / blocks;
-    };
+    const int64_t blocks = (rows_ + kBlockRows - 1) / kBlockRows;
+    const int64_t step = blocks == 1 ? depth_ : kPanelRows;
+    // All have the same number of rows, or one less.
+    const auto begin_of = [&](int64_t block) { return rows_ * block / blocks; };
     if (args_.accumulate && !in_registers()) begin_with_c();
     int64_t begin = 0;
     do {  // at least once: without depth the sums are zero
@@ -163,7 +106,7 @@ class Task {
       for (int64_t block = 0; block < blocks; ++block) {
         const int64_t first = begin_of(block);
         const auto count = static_cast<int>(begin_of(block + 1) - first);
-        if (begin == 0 && in_registers()) fetch_c(first + count, std::min(rows_, first + count + kRows));
+        if (begin == 0 && in_registers()) fetch_c(first + count, std::min(rows_, first + count + kBlockRows));
         if (is_to_fetch(block, blocks)) {
           block_of<true>(count, first, begin, end);
         } else {
@@ -180,9 +123,9 @@ class Task {
 
   /// Rows of c that are read or written after another block: each is a line of its own, and hardware does not
   /// foresee them.
-  void fetch_c(int64_t first, int64_t end) const {
+  [[gnu::always_inline]] inline void fetch_c(int64_t first, int64_t end) const {
     for (int64_t row = first; row < end; ++row) {
-      for (int v = 0; v < kVectors; v += kVectorsOfLine) __builtin_prefetch(c_at(row, v), 1);
+      for (int v = 0; v < kPanelVectors; v += kVectorsOfLine) __builtin_prefetch(c_at(row, v), 1);
     }
   }
 
@@ -193,45 +136,60 @@ class Task {
     }
   }
 
-  template <bool kFetch>
+  /// kFetchPanel: see is_to_fetch(). Else the rows of the next block are fetched.
+  template <bool kFetchPanel>
   void block_of(int count, int64_t first, int64_t begin, int64_t end) {
     [&]<int... kLess>(std::integer_sequence<int, kLess...>) {
-      static_cast<void>(((count == kLess + 1 && (block<kFetch, kLess + 1>(first, begin, end), true)) || ...));
+      static_cast<void>(
+          ((count == kLess + 1 && (block<kFetchPanel, kLess + 1>(first, begin, end), true)) || ...));
     }
-    (std::make_integer_sequence<int, kRows>());
+    (std::make_integer_sequence<int, kBlockRows>());
   }
 
-  template <bool kFetch, int kCount>
+  template <bool kFetchPanel, int kCount>
   void block(int64_t first, int64_t begin, int64_t end) {
-    Sum sum[kCount][kVectors];
+    Sum sum[kCount][kPanelVectors];
     float* const partial = partial_ + first * kPackedPanel;
     if (begin == 0 && !args_.accumulate) {
-      each(sum, [](int, int, Sum& value) { value = Sum{}; });
+      each_sum(sum, [](int, int, Sum& value) { value = Sum{}; });
     } else if (begin == 0 && in_registers()) {
-      each(sum, [&](int i, int v, Sum& value) { value = load_vector(c_at(first + i, v)); });
+      each_sum(sum, [&](int i, int v, Sum& value) { value = load_vector(c_at(first + i, v)); });
     } else {
-      each(sum, [&](int i, int v, Sum& value) {
+      each_sum(sum, [&](int i, int v, Sum& value) {
         value = load_vector(partial + i * kPackedPanel + v * kLanes<float>);
       });
     }
-    multiply<kFetch>(end - begin, a_.at(first, begin), a_.row_step(), a_.depth_step(),
-                     b_ + begin * kPackedPanel, sum);
+    const T* const a = args_.a.row<T>(row_ + first) + begin;
+    const int64_t stride = args_.a.stride;
+    const auto multiply = [&](int64_t k, int64_t steps) __attribute__((always_inline)) {
+      const T* const panel = b_ + (begin + k) * kPackedPanel;
+      if constexpr (std::is_same_v<T, float>) {
+        multiply_steps(steps, a + k, stride, 1, panel, sum);
+      } else {
+        multiply_pairs(steps, a + k, stride, panel, sum);
+      }
+    };
+    const auto fetch = [&](int64_t k) __attribute__((always_inline)) {
+      if constexpr (kFetchPanel) {
+#pragma GCC unroll 16
+        for (int64_t i = 0; i < kPackedPanel; ++i)
+          __builtin_prefetch(b_ + (end + k) * kPackedPanel + i * kOfLine<T>);
+      } else {
+#pragma GCC unroll 8
+        for (int i = 0; i < kCount; ++i) __builtin_prefetch(a + (kCount + i) * stride + k);
+      }
+    };
+    if constexpr (kFetchesAhead) {
+      by_lines<T>(end - begin, fetch, multiply);
+    } else {
+      multiply(0, end - begin);
+    }
     if (end == depth_ && in_registers()) return finish(sum, first);
-    each(sum, [&](int i, int v, Sum& value) {
+    each_sum(sum, [&](int i, int v, Sum& value) {
       store_vector(partial + i * kPackedPanel + v * kLanes<float>, value);
     });
     if (end < depth_) return;
     for (int i = 0; i < kCount; ++i) finish(partial + i * kPackedPanel, row_ + first + i);
-  }
-
-  /// Calls body(row, vector, sum).
-  template <int kCount, typename Body>
-  [[gnu::always_inline]] static inline void each(Sum (&sum)[kCount][kVectors], Body&& body) {
-#pragma GCC unroll 8
-    for (int i = 0; i < kCount; ++i) {
-#pragma GCC unroll 4
-      for (int v = 0; v < kVectors; ++v) body(i, v, sum[i][v]);
-    }
   }
 
   float* c_at(int64_t row, int vector) const {
@@ -239,13 +197,13 @@ class Task {
   }
 
   template <int kCount>
-  [[gnu::always_inline]] inline void finish(Sum (&sum)[kCount][kVectors], int64_t first) const {
+  [[gnu::always_inline]] inline void finish(Sum (&sum)[kCount][kPanelVectors], int64_t first) const {
     if (args_.bias) {
       const float* bias = args_.bias.template as<float>() + column_;
-      each(sum, [&](int, int v, Sum& value) { value += load_vector(bias + v * kLanes<float>); });
+      each_sum(sum, [&](int, int v, Sum& value) { value += load_vector(bias + v * kLanes<float>); });
     }
-    if (args_.relu) each(sum, [](int, int, Sum& value) { value = value < 0.0F ? Sum{} : value; });
-    each(sum, [&](int i, int v, Sum& value) { store_vector(c_at(first + i, v), value); });
+    if (args_.relu) each_sum(sum, [](int, int, Sum& value) { value = value < 0.0F ? Sum{} : value; });
+    each_sum(sum, [&](int i, int v, Sum& value) { store_vector(c_at(first + i, v), value); });
   }
 
   void finish(const float* sums, int64_t row) const {
@@ -274,7 +232,6 @@ class Task {
   }
 
   const PackedGemmArgs& args_;
-  Factor<T, kStrip> a_;
   int64_t depth_;
   int64_t row_;
   int64_t rows_;
@@ -295,60 +252,12 @@ template <typename T, typename C>
 void multiply_all(Context& context, const PackedGemmArgs& args) {
   const int64_t m = args.a.rows;
   const int64_t panels = (args.b.cols + kPackedPanel - 1) / kPackedPanel;
-  for_panels<kRows>(context, m, panels, task_rows(args.b.rows), is_small(m, args.b.cols, args.b.rows),
-                    [&](int64_t row, int64_t rows, int64_t panel) {
-                      Task<T, C>(args, {args.a.row<T>(row), args.a.stride}, row, rows, panel).run();
-                    });
-}
-
-template <typename T>
-void copy_all_to_strips(Context& context, const ConstTensor& a, float* strips) {
-  constexpr int64_t kTogether = 64;  // rows of a task
-  context.pool().for_ranges(a.rows, kTogether, [&](int64_t begin, int64_t end, int) {
-    for (int64_t k = begin; k < end; ++k) {
-      const T* from = a.row<T>(k);
-      for (int64_t column = 0; column < a.cols; column += kStripRows) {
-        float* to = strips + column * a.rows + k * kStripRows;
-        for (int64_t i = 0; i < kStripRows; i += kLine / static_cast<int64_t>(sizeof(float))) {
-          __builtin_prefetch(from + kFetchedRows * a.stride + column + i);
-          __builtin_prefetch(to + kFetchedRows * kStripRows + i, 1);
-        }
-        const int64_t count = std::min(kStripRows, a.cols - column);
-        if (count == kStripRows) {
-#pragma omp simd
-          for (int64_t i = 0; i < kStripRows; ++i) to[i] = load(from[column + i]);
-        } else {
-          for (int64_t i = 0; i < count; ++i) to[i] = load(from[column + i]);
-        }
-      }
-    }
-  });
+  for_panels<kBlockRows>(
+      context, m, panels, task_rows(args.b.rows), is_small(m, args.b.cols, args.b.rows),
+      [&](int64_t row, int64_t rows, int64_t panel) { Task<T, C>(args, row, rows, panel).run(); });
 }
 
 }  // namespace
-
-int64_t strips_size(int64_t m, int64_t depth) {
-  return (m + kStripRows - 1) / kStripRows * kStripRows * depth;
-}
-
-void copy_to_strips(Context& context, const ConstTensor& a, float* strips) {
-  a.dtype == DType::kF32 ? copy_all_to_strips<float>(context, a, strips)
-                         : copy_all_to_strips<BF16>(context, a, strips);
-}
-
-void strip_gemm_cpu(Context& context, const float* strips, const PackedGemmArgs& args) {
-  const int64_t m = args.c.rows;
-  const int64_t depth = args.b.rows;
-  const int64_t panels = (args.b.cols + kPackedPanel - 1) / kPackedPanel;
-  const int64_t count = (m + kStripRows - 1) / kStripRows;
-  for_panels<1>(context, count, panels, kMaxTaskRows / kStripRows, false,
-                [&](int64_t strip, int64_t together, int64_t panel) {
-                  const int64_t row = strip * kStripRows;
-                  Task<float, float, true>(args, {strips + row * depth, kStripRows * depth}, row,
-                                           std::min(together * kStripRows, m - row), panel)
-                      .run();
-                });
-}
 
 void packed_gemm_cpu(Context& context, const PackedGemmArgs& args) {
   const bool full = args.c.dtype == DType::kF32;

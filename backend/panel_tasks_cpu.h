@@ -10,11 +10,13 @@
 /// Partition of products with a packed matrix into tasks, for floating point and integers.
 namespace ventris {
 
+/// Whether a block of rows fetches what the next one reads. With AVX-512 fetching takes longer than the wait
+/// that it saves (docs/results.md).
+inline constexpr bool kFetchesAhead = kVectorBytes == 32;
+
 /// Whether the last of several blocks of rows fetches what comes after the part of the panel that all of them
 /// multiply by: its next part, or the next panel. The weights of a step of a search come from memory or the
-/// L3 cache, and the first block of rows waits for them. With AVX-512 fetching takes longer than that wait
-/// (docs/results.md).
-inline constexpr bool kFetchesAhead = kVectorBytes == 32;
+/// L3 cache, and the first block of rows waits for them.
 constexpr bool is_to_fetch(int64_t block, int64_t blocks) {
   return kFetchesAhead && block > 0 && block + 1 == blocks;
 }

@@ -73,12 +73,13 @@ TEST_P(GemmOfDType, GivesTheSameBitsForAnyNumberOfThreadsAndEveryRun) {
        .transpose_a = true,
        .accumulate = true,
        .master_result = true},
+      {.m = 4, .n = 24, .k = 300, .transpose_a = true, .master_result = true},
       {.m = 70 * scale + 5, .n = 64, .k = 64, .accumulate = true},
   };
   for (Case c : cases) {
     c.dtype = GetParam();
     std::vector<double> first;
-    for (const int threads : {1, 2, 3, 1}) {
+    for (const int threads : {1, 2, 3, 4, 1}) {
       Context context({.threads = threads});
       Operands o(c);
       gemm(context, o.args(c));

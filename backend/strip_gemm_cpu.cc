@@ -1,0 +1,230 @@
+#include "backend/strip_gemm_cpu.h"
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <utility>
+
+#include "backend/block_sums_cpu.h"
+#include "backend/gemm_cache.h"
+#include "backend/packed_layout_cpu.h"
+#include "backend/panel_tasks_cpu.h"
+#include "backend/simd_cpu.h"
+
+// A gradient of weights sums over tokens, which are rows of both factors: neither a column of the first nor
+// the columns of a panel of the second lie together. Some columns of the first factor are copied into strips
+// for all panels, and each panel into the L1 cache just before its use, which costs less than to pack it in
+// the shared cache and to read it from there.
+namespace ventris {
+namespace {
+
+// Columns of a strip: those of a block.
+constexpr int64_t kStrip = kBlockRows;
+// Strips of different columns begin in different sets of the L1 cache: a row is written to all of them.
+constexpr int64_t kApart = kOfLine<float>;
+// Rows of a panel that are copied at a time.
+constexpr int64_t kPanelRows = kVectorBytes == 64 ? 128 : 256;
+// Columns of the first factor that are copied at a time; with kPanelRows rows they stay in the L2 cache.
+constexpr int64_t kColumns = 86 * kStrip;
+
+constexpr int64_t strip_size(int64_t depth) {
+  return kStrip * depth + kApart;
+}
+
+/// Cuts a [depth, columns] into strips [depth, kStrip], one after another.
+template <typename T>
+void copy_to_strips(const ConstTensor& a, float* strips) {
+  for (int64_t k = 0; k < a.rows; ++k) {
+    const T* from = a.row<T>(k);
+    float* to = strips + k * kStrip;
+    for (int64_t column = 0; column < a.cols; column += kStrip, to += strip_size(a.rows)) {
+      __builtin_prefetch(from + kFetchedRows * a.stride + column);
+      __builtin_prefetch(to + kFetchedRows * kStrip, 1);
+      const int64_t count = std::min(kStrip, a.cols - column);
+      if (count == kStrip) {
+#pragma omp simd
+        for (int64_t i = 0; i < kStrip; ++i) to[i] = load(from[column + i]);
+      } else {
+        for (int64_t i = 0; i < count; ++i) to[i] = load(from[column + i]);
+      }
+    }
+  }
+}
+
+/// c (+)= the columns of a in `strips`, transposed, times b [depth, columns of c].
+template <typename T>
+class StripProduct {
+ public:
+  StripProduct(const float* strips, const ConstTensor& b, const Tensor& c, bool accumulate)
+      : strips_(strips), b_(b), c_(c), accumulate_(accumulate) {}
+
+  void run() {
+    const int64_t blocks = (c_.rows + kStrip - 1) / kStrip;
+    for (column_ = 0; column_ < c_.cols; column_ += kPackedPanel) {
+      columns_ = std::min(kPackedPanel, c_.cols - column_);
+      copy_panel();
+      for (int64_t block = 0; block < blocks; ++block) {
+        const auto count = static_cast<int>(std::min(kStrip, c_.rows - block * kStrip));
+        [&]<int... kLess>(std::integer_sequence<int, kLess...>) {
+          static_cast<void>(((count == kLess + 1 && (multiply<kLess + 1>(block), true)) || ...));
+        }
+        (std::make_integer_sequence<int, kBlockRows>());
+      }
+    }
+  }
+
+ private:
+  void copy_panel() {
+    for (int64_t k = 0; k < b_.rows; ++k) {
+      const T* from = b_.row<T>(k) + column_;
+      float* to = panel_ + k * kPackedPanel;
+      if (columns_ == kPackedPanel) {
+#pragma omp simd
+        for (int64_t i = 0; i < kPackedPanel; ++i) to[i] = load(from[i]);
+      } else {
+        for (int64_t i = 0; i < kPackedPanel; ++i) to[i] = i < columns_ ? load(from[i]) : 0.0F;
+      }
+    }
+  }
+
+  template <int kCount>
+  void multiply(int64_t block) const {
+    float* const c = c_.row<float>(block * kStrip) + column_;
+    if (columns_ == kPackedPanel) return multiply<kCount>(block, c, c_.stride);
+    float padded[kCount * kPackedPanel] = {};
+    if (accumulate_) copy_rows<kCount>(c, c_.stride, padded, kPackedPanel);
+    multiply<kCount>(block, padded, kPackedPanel);
+    copy_rows<kCount>(padded, kPackedPanel, c, c_.stride);
+  }
+
+  template <int kCount>
+  [[gnu::always_inline]] inline void multiply(int64_t block, float* c, int64_t stride) const {
+    fetch_rows_of_c(block + 1);
+    Sum sum[kCount][kPanelVectors];
+    if (accumulate_) {
+      each_sum(sum,
+               [&](int i, int v, Sum& value) { value = load_vector(c + i * stride + v * kLanes<float>); });
+    } else {
+      each_sum(sum, [](int, int, Sum& value) { value = Sum{}; });
+    }
+    const float* const a = strips_ + block * strip_size(b_.rows);
+    const float* const next = a + strip_size(b_.rows);
+    // All blocks together fetch the next panel, which comes from far away.
+    const T* far = b_.row<T>(std::min(block * kOfLine<float>, b_.rows - 1)) + column_ + kPackedPanel;
+    const auto fetch = [&](int64_t k) __attribute__((always_inline)) {
+#pragma GCC unroll 8
+      for (int64_t i = 0; i < kStrip && kFetchesAhead; ++i) {
+        __builtin_prefetch(next + k * kStrip + i * kOfLine<float>);
+      }
+#pragma GCC unroll 4
+      for (int64_t i = 0; i < kPackedPanel; i += kOfLine<T>) __builtin_prefetch(far + i, 0, 2);
+      far += b_.stride;
+    };
+    by_lines<float>(
+        b_.rows, fetch, [&](int64_t k, int64_t steps) __attribute__((always_inline)) {
+          multiply_steps(steps, a + k * kStrip, 1, kStrip, panel_ + k * kPackedPanel, sum);
+        });
+    each_sum(sum, [&](int i, int v, Sum& value) { store_vector(c + i * stride + v * kLanes<float>, value); });
+  }
+
+  template <int kCount>
+  void copy_rows(const float* from, int64_t from_stride, float* to, int64_t to_stride) const {
+    for (int i = 0; i < kCount; ++i) {
+      std::memcpy(to + i * to_stride, from + i * from_stride, static_cast<size_t>(columns_) * sizeof(float));
+    }
+  }
+
+  // Inlined early: the compiler takes a function that only fetches for one without effects, and drops calls.
+  [[gnu::always_inline]] inline void fetch_rows_of_c(int64_t block) const {
+    const int64_t end = std::min(c_.rows, (block + 1) * kStrip);
+    for (int64_t row = block * kStrip; row < end; ++row) {
+      for (int64_t i = 0; i < kPackedPanel; i += kOfLine<float>)
+        __builtin_prefetch(c_.row<float>(row) + column_ + i, 1);
+    }
+  }
+
+  const float* strips_;
+  ConstTensor b_;
+  Tensor c_;
+  bool accumulate_;
+  int64_t column_ = 0;  // of the panel
+  int64_t columns_ = 0;
+  alignas(64) float panel_[kPanelRows * kPackedPanel];
+};
+
+/// The whole sum for some rows and columns of c, on one thread.
+template <typename T>
+void multiply_part(const ConstTensor& a, const ConstTensor& b, const Tensor& c, bool accumulate,
+                   float* strips) {
+  for (int64_t k = 0; k < a.rows; k += kPanelRows) {
+    const int64_t depth = std::min(kPanelRows, a.rows - k);
+    for (int64_t row = 0; row < c.rows; row += kColumns) {
+      const int64_t rows = std::min(kColumns, c.rows - row);
+      copy_to_strips<T>(a.row_range(k, depth).col_range(row, rows), strips);
+      StripProduct<T>(strips, b.row_range(k, depth), c.row_range(row, rows), accumulate || k > 0).run();
+    }
+  }
+}
+
+/// [0, total) in `count` pieces of nearly equal length, multiples of `unit` except the last.
+int64_t piece_begin(int64_t total, int64_t unit, int64_t count, int64_t piece) {
+  const int64_t units = (total + unit - 1) / unit;
+  return std::min(total, units * piece / count * unit);
+}
+
+/// Parts of c, one for each thread: a thread waits for no other before the end, and copies itself what it
+/// needs of both factors.
+struct Grid {
+  int64_t rows = 1;
+  int64_t columns = 1;
+};
+
+/// That in which the least is copied.
+Grid grid_of(const Tensor& c, int64_t threads) {
+  const int64_t most_rows = std::min(threads, (c.rows + kStrip - 1) / kStrip);
+  const int64_t most_columns = std::min(threads, (c.cols + kPackedPanel - 1) / kPackedPanel);
+  Grid best;
+  int64_t least = std::numeric_limits<int64_t>::max();
+  for (int64_t rows = 1; rows <= most_rows; ++rows) {
+    const int64_t columns = std::min(most_columns, threads / rows);
+    const int64_t copied = columns * c.rows + rows * c.cols;
+    // First the most parts, of them the least copies.
+    if (rows * columns < best.rows * best.columns) continue;
+    if (rows * columns == best.rows * best.columns && copied >= least) continue;
+    best = {rows, columns};
+    least = copied;
+  }
+  return best;
+}
+
+template <typename T>
+void multiply_all(Context& context, const GemmArgs& args) {
+  const Tensor& c = args.c;
+  const Grid grid = grid_of(c, context.pool().threads());
+  const int64_t strips_size = std::min(kColumns, c.rows + kStrip) / kStrip * strip_size(kPanelRows);
+  auto* const strips = static_cast<float*>(context.gemm_cache().padding(
+      static_cast<size_t>(context.pool().threads() * strips_size) * sizeof(float)));
+  context.pool().for_each(grid.rows * grid.columns, [&](int64_t index, int thread) {
+    const int64_t i = index / grid.columns;
+    const int64_t j = index % grid.columns;
+    const int64_t row = piece_begin(c.rows, kStrip, grid.rows, i);
+    const int64_t rows = piece_begin(c.rows, kStrip, grid.rows, i + 1) - row;
+    const int64_t column = piece_begin(c.cols, kPackedPanel, grid.columns, j);
+    const int64_t columns = piece_begin(c.cols, kPackedPanel, grid.columns, j + 1) - column;
+    multiply_part<T>(args.a.col_range(row, rows), args.b.col_range(column, columns),
+                     c.row_range(row, rows).col_range(column, columns), args.accumulate,
+                     strips + thread * strips_size);
+  });
+}
+
+}  // namespace
+
+bool is_for_strips(const GemmArgs& args) {
+  return args.transpose_a && !args.transpose_b && args.c.dtype == DType::kF32 && !args.bias && !args.relu;
+}
+
+void strip_gemm_cpu(Context& context, const GemmArgs& args) {
+  args.a.dtype == DType::kF32 ? multiply_all<float>(context, args) : multiply_all<BF16>(context, args);
+}
+
+}  // namespace ventris
