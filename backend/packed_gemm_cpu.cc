@@ -26,13 +26,6 @@ constexpr int64_t kPanelRows = kVectorBytes == 64 ? 128 : 256;
 
 constexpr int kVectorsOfLine = static_cast<int>(kLine) / kVectorBytes;
 
-/// Maximum rows of a task with `depth` columns: few columns of few rows stay in the L1 cache from panel to
-/// panel.
-constexpr int64_t task_rows(int64_t depth) {
-  constexpr int64_t kFew = 128;
-  return depth <= kFew ? 48 : kMaxTaskRows;
-}
-
 /// Two elements of a row of a, or one and a zero.
 inline int32_t pair_at(const BF16* a, int64_t count) {
   int32_t pair = 0;
@@ -97,21 +90,21 @@ class Task {
   void run() {
     const int64_t blocks = (rows_ + kBlockRows - 1) / kBlockRows;
     const int64_t step = blocks == 1 ? depth_ : kPanelRows;
-    // All have the same number of rows, or one less.
-    const auto begin_of = [&](int64_t block) { return rows_ * block / blocks; };
+    // The first blocks have one row more than the others.
+    const int64_t least = rows_ / blocks;
+    const int64_t longer = rows_ % blocks;
     if (args_.accumulate && !in_registers()) begin_with_c();
     int64_t begin = 0;
     do {  // at least once: without depth the sums are zero
       const int64_t end = std::min(depth_, begin + step);
-      for (int64_t block = 0; block < blocks; ++block) {
-        const int64_t first = begin_of(block);
-        const auto count = static_cast<int>(begin_of(block + 1) - first);
-        if (begin == 0 && in_registers()) fetch_c(first + count, std::min(rows_, first + count + kBlockRows));
+      for (int64_t block = 0, first = 0; block < blocks; ++block) {
+        const auto count = static_cast<int>(least + (block < longer ? 1 : 0));
         if (is_to_fetch(block, blocks)) {
           block_of<true>(count, first, begin, end);
         } else {
           block_of<false>(count, first, begin, end);
         }
+        first += count;
       }
       begin = end;
     } while (begin < depth_);
@@ -120,14 +113,6 @@ class Task {
  private:
   /// Whether sums are read from c and written to it in whole vectors, not by way of `partial_`.
   bool in_registers() const { return std::is_same_v<C, float> && columns_ == kPackedPanel; }
-
-  /// Rows of c that are read or written after another block: each is a line of its own, and hardware does not
-  /// foresee them.
-  [[gnu::always_inline]] inline void fetch_c(int64_t first, int64_t end) const {
-    for (int64_t row = first; row < end; ++row) {
-      for (int v = 0; v < kPanelVectors; v += kVectorsOfLine) __builtin_prefetch(c_at(row, v), 1);
-    }
-  }
 
   void begin_with_c() {
     for (int64_t i = 0; i < rows_; ++i) {
@@ -148,6 +133,14 @@ class Task {
 
   template <bool kFetchPanel, int kCount>
   void block(int64_t first, int64_t begin, int64_t end) {
+    // The rows of c of the next block: each is a line of its own, and hardware does not foresee them.
+    if (begin == 0 && in_registers()) {
+#pragma GCC unroll 8
+      for (int i = 0; i < kCount; ++i) {
+        for (int v = 0; v < kPanelVectors; v += kVectorsOfLine)
+          __builtin_prefetch(c_at(first + kCount + i, v), 1);
+      }
+    }
     Sum sum[kCount][kPanelVectors];
     float* const partial = partial_ + first * kPackedPanel;
     if (begin == 0 && !args_.accumulate) {
@@ -253,7 +246,7 @@ void multiply_all(Context& context, const PackedGemmArgs& args) {
   const int64_t m = args.a.rows;
   const int64_t panels = (args.b.cols + kPackedPanel - 1) / kPackedPanel;
   for_panels<kBlockRows>(
-      context, m, panels, task_rows(args.b.rows), is_small(m, args.b.cols, args.b.rows),
+      context, m, panels, kMaxTaskRows, is_small(m, args.b.cols, args.b.rows),
       [&](int64_t row, int64_t rows, int64_t panel) { Task<T, C>(args, row, rows, panel).run(); });
 }
 
