@@ -18,15 +18,14 @@ inline constexpr int64_t kLine = 64;  // bytes of a line of the cache
 template <typename T>
 inline constexpr int64_t kOfLine = kLine / static_cast<int64_t>(sizeof(T));
 
-/// Calls steps(k, count) for [0, depth) in order, as many as a line of a row has elements at a time, and
-/// before each whole line fetch(k), to fetch what comes after the product: hardware foresees neither the rows
-/// of the next one nor its results.
-template <typename T, typename Fetch, typename Steps>
-[[gnu::always_inline]] inline void by_lines(int64_t depth, Fetch&& fetch, Steps&& steps) {
+/// Calls steps(k, count) for [0, depth) in order, kRound at a time, and before each whole round fetch(k), to
+/// fetch what comes after the product: hardware foresees neither the rows of the next one nor its results.
+template <int64_t kRound, typename Steps, typename Fetch>
+[[gnu::always_inline]] inline void in_rounds(int64_t depth, Steps&& steps, Fetch&& fetch) {
   int64_t k = 0;
-  for (; k + kOfLine<T> <= depth; k += kOfLine<T>) {
+  for (; k + kRound <= depth; k += kRound) {
     fetch(k);
-    steps(k, kOfLine<T>);
+    steps(k, kRound);
   }
   if (k < depth) steps(k, depth - k);
 }

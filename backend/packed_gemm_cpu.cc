@@ -74,6 +74,10 @@ template <int kCount>
   if (k < depth) step(k, 1);
 }
 
+/// What a block fetches: the rows of the next one, or what comes after this part of the panel
+/// (is_to_fetch()).
+enum class Fetch { kNothing, kRows, kPanel };
+
 /// One panel for some rows.
 template <typename T, typename C>
 class Task {
@@ -99,10 +103,12 @@ class Task {
       const int64_t end = std::min(depth_, begin + step);
       for (int64_t block = 0, first = 0; block < blocks; ++block) {
         const auto count = static_cast<int>(least + (block < longer ? 1 : 0));
-        if (is_to_fetch(block, blocks)) {
-          block_of<true>(count, first, begin, end);
+        if (blocks == 1 || !kFetchesAhead) {
+          block_of<Fetch::kNothing>(count, first, begin, end);
+        } else if (is_to_fetch(block, blocks)) {
+          block_of<Fetch::kPanel>(count, first, begin, end);
         } else {
-          block_of<false>(count, first, begin, end);
+          block_of<Fetch::kRows>(count, first, begin, end);
         }
         first += count;
       }
@@ -121,17 +127,15 @@ class Task {
     }
   }
 
-  /// kFetchPanel: see is_to_fetch(). Else the rows of the next block are fetched.
-  template <bool kFetchPanel>
+  template <Fetch kFetch>
   void block_of(int count, int64_t first, int64_t begin, int64_t end) {
     [&]<int... kLess>(std::integer_sequence<int, kLess...>) {
-      static_cast<void>(
-          ((count == kLess + 1 && (block<kFetchPanel, kLess + 1>(first, begin, end), true)) || ...));
+      static_cast<void>(((count == kLess + 1 && (block<kFetch, kLess + 1>(first, begin, end), true)) || ...));
     }
     (std::make_integer_sequence<int, kBlockRows>());
   }
 
-  template <bool kFetchPanel, int kCount>
+  template <Fetch kFetch, int kCount>
   void block(int64_t first, int64_t begin, int64_t end) {
     // The rows of c of the next block: each is a line of its own, and hardware does not foresee them.
     if (begin == 0 && in_registers()) {
@@ -162,18 +166,22 @@ class Task {
         multiply_pairs(steps, a + k, stride, panel, sum);
       }
     };
-    const auto fetch = [&](int64_t k) __attribute__((always_inline)) {
-      if constexpr (kFetchPanel) {
-#pragma GCC unroll 16
-        for (int64_t i = 0; i < kPackedPanel; ++i)
-          __builtin_prefetch(b_ + (end + k) * kPackedPanel + i * kOfLine<T>);
-      } else {
+    if constexpr (kFetch == Fetch::kRows) {
+      in_rounds<kOfLine<T>>(
+          end - begin, multiply, [&](int64_t k) __attribute__((always_inline)) {
 #pragma GCC unroll 8
-        for (int i = 0; i < kCount; ++i) __builtin_prefetch(a + (kCount + i) * stride + k);
-      }
-    };
-    if constexpr (kFetchesAhead) {
-      by_lines<T>(end - begin, fetch, multiply);
+            for (int i = 0; i < kCount; ++i) __builtin_prefetch(a + (kCount + i) * stride + k);
+          });
+    } else if constexpr (kFetch == Fetch::kPanel) {
+      // Not many lines at a time: the panel itself waits behind them.
+      constexpr int64_t kSteps = kOfLine<T> / 4;
+      const T* const next = b_ + end * kPackedPanel;
+      in_rounds<kSteps>(
+          end - begin, multiply, [&](int64_t k) __attribute__((always_inline)) {
+#pragma GCC unroll 16
+            for (int64_t i = 0; i < kSteps * kPackedPanel; i += kOfLine<T>)
+              __builtin_prefetch(next + k * kPackedPanel + i);
+          });
     } else {
       multiply(0, end - begin);
     }

@@ -120,10 +120,10 @@ class StripProduct {
       for (int64_t i = 0; i < kPackedPanel; i += kOfLine<T>) __builtin_prefetch(far + i, 0, 2);
       far += b_.stride;
     };
-    by_lines<float>(
-        b_.rows, fetch, [&](int64_t k, int64_t steps) __attribute__((always_inline)) {
-          multiply_steps(steps, a + k * kStrip, 1, kStrip, panel_ + k * kPackedPanel, sum);
-        });
+    const auto steps = [&](int64_t k, int64_t count) __attribute__((always_inline)) {
+      multiply_steps(count, a + k * kStrip, 1, kStrip, panel_ + k * kPackedPanel, sum);
+    };
+    in_rounds<kOfLine<float>>(b_.rows, steps, fetch);
     each_sum(sum, [&](int i, int v, Sum& value) { store_vector(c + i * stride + v * kLanes<float>, value); });
   }
 
