@@ -31,13 +31,27 @@ template <int64_t kRound, typename Steps, typename Fetch>
 }
 
 /// Calls body(row, vector, sum).
-template <int kCount, typename Body>
-[[gnu::always_inline]] inline void each_sum(Sum (&sum)[kCount][kPanelVectors], Body&& body) {
+template <int kCount, typename S, typename Body>
+[[gnu::always_inline]] inline void each_sum(S (&sum)[kCount][kPanelVectors], Body&& body) {
 #pragma GCC unroll 8
   for (int i = 0; i < kCount; ++i) {
 #pragma GCC unroll 4
     for (int v = 0; v < kPanelVectors; ++v) body(i, v, sum[i][v]);
   }
+}
+
+template <int kCount>
+[[gnu::always_inline]] inline void load_sums(const float* from, int64_t stride,
+                                             Sum (&sum)[kCount][kPanelVectors]) {
+  each_sum(sum,
+           [&](int i, int v, Sum& value) { value = load_vector(from + i * stride + v * kLanes<float>); });
+}
+
+template <int kCount>
+[[gnu::always_inline]] inline void store_sums(const Sum (&sum)[kCount][kPanelVectors], float* to,
+                                              int64_t stride) {
+  each_sum(sum,
+           [&](int i, int v, const Sum& value) { store_vector(to + i * stride + v * kLanes<float>, value); });
 }
 
 /// sum[i] += row i of a times `depth` rows of the panel b, in order of depth.

@@ -24,8 +24,6 @@ constexpr int64_t kMaxTaskRows = kVectorBytes == 64 ? 48 : 192;
 // 32 KiB.
 constexpr int64_t kPanelRows = kVectorBytes == 64 ? 128 : 256;
 
-constexpr int kVectorsOfLine = static_cast<int>(kLine) / kVectorBytes;
-
 /// Two elements of a row of a, or one and a zero.
 inline int32_t pair_at(const BF16* a, int64_t count) {
   int32_t pair = 0;
@@ -137,12 +135,16 @@ class Task {
 
   template <Fetch kFetch, int kCount>
   void block(int64_t first, int64_t begin, int64_t end) {
+    // Where sums are read and written in whole vectors. Found once: the compiler cannot know that stores to
+    // it change neither its address nor its stride.
+    float* const c = reinterpret_cast<float*>(args_.c.row<C>(row_ + first)) + column_;
+    const int64_t c_stride = args_.c.stride;
     // The rows of c of the next block: each is a line of its own, and hardware does not foresee them.
     if (begin == 0 && in_registers()) {
 #pragma GCC unroll 8
       for (int i = 0; i < kCount; ++i) {
-        for (int v = 0; v < kPanelVectors; v += kVectorsOfLine)
-          __builtin_prefetch(c_at(first + kCount + i, v), 1);
+        for (int64_t j = 0; j < kPackedPanel; j += kOfLine<float>)
+          __builtin_prefetch(c + (kCount + i) * c_stride + j, 1);
       }
     }
     Sum sum[kCount][kPanelVectors];
@@ -150,11 +152,9 @@ class Task {
     if (begin == 0 && !args_.accumulate) {
       each_sum(sum, [](int, int, Sum& value) { value = Sum{}; });
     } else if (begin == 0 && in_registers()) {
-      each_sum(sum, [&](int i, int v, Sum& value) { value = load_vector(c_at(first + i, v)); });
+      load_sums(c, c_stride, sum);
     } else {
-      each_sum(sum, [&](int i, int v, Sum& value) {
-        value = load_vector(partial + i * kPackedPanel + v * kLanes<float>);
-      });
+      load_sums(partial, kPackedPanel, sum);
     }
     const T* const a = args_.a.row<T>(row_ + first) + begin;
     const int64_t stride = args_.a.stride;
@@ -185,26 +185,22 @@ class Task {
     } else {
       multiply(0, end - begin);
     }
-    if (end == depth_ && in_registers()) return finish(sum, first);
-    each_sum(sum, [&](int i, int v, Sum& value) {
-      store_vector(partial + i * kPackedPanel + v * kLanes<float>, value);
-    });
+    if (end == depth_ && in_registers()) {
+      add_bias(sum);
+      return store_sums(sum, c, c_stride);
+    }
+    store_sums(sum, partial, kPackedPanel);
     if (end < depth_) return;
     for (int i = 0; i < kCount; ++i) finish(partial + i * kPackedPanel, row_ + first + i);
   }
 
-  float* c_at(int64_t row, int vector) const {
-    return reinterpret_cast<float*>(args_.c.row<C>(row_ + row)) + column_ + vector * kLanes<float>;
-  }
-
   template <int kCount>
-  [[gnu::always_inline]] inline void finish(Sum (&sum)[kCount][kPanelVectors], int64_t first) const {
+  [[gnu::always_inline]] inline void add_bias(Sum (&sum)[kCount][kPanelVectors]) const {
     if (args_.bias) {
       const float* bias = args_.bias.template as<float>() + column_;
       each_sum(sum, [&](int, int v, Sum& value) { value += load_vector(bias + v * kLanes<float>); });
     }
     if (args_.relu) each_sum(sum, [](int, int, Sum& value) { value = value < 0.0F ? Sum{} : value; });
-    each_sum(sum, [&](int i, int v, Sum& value) { store_vector(c_at(first + i, v), value); });
   }
 
   void finish(const float* sums, int64_t row) const {

@@ -102,8 +102,7 @@ class StripProduct {
     fetch_rows_of_c(block + 1);
     Sum sum[kCount][kPanelVectors];
     if (accumulate_) {
-      each_sum(sum,
-               [&](int i, int v, Sum& value) { value = load_vector(c + i * stride + v * kLanes<float>); });
+      load_sums(c, stride, sum);
     } else {
       each_sum(sum, [](int, int, Sum& value) { value = Sum{}; });
     }
@@ -124,7 +123,7 @@ class StripProduct {
       multiply_steps(count, a + k * kStrip, 1, kStrip, panel_ + k * kPackedPanel, sum);
     };
     in_rounds<kOfLine<float>>(b_.rows, steps, fetch);
-    each_sum(sum, [&](int i, int v, Sum& value) { store_vector(c + i * stride + v * kLanes<float>, value); });
+    store_sums(sum, c, stride);
   }
 
   template <int kCount>
