@@ -92,6 +92,7 @@ TEST(ChainedGemm, ChainsGoOnFromPartToPart) {
   expect_chains(7, 2061, 1077, {.bias = true, .relu = true}, 2);
   expect_chains(9, 2100, 530, {.transpose_b = true, .bias = true}, 1);
   expect_chains(523, 41, 1500, {.transpose_a = true, .accumulate = true}, 2);
+  expect_chains(1100, 70, 300, {.transpose_a = true}, 4);
 }
 
 }  // namespace
