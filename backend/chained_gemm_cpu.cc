@@ -74,6 +74,7 @@ void widen(Context& context, const ConstTensor& from, bool transposed, const Ten
     }
   });
 }
+
 /// The work memory of a product of given shape.
 class Workspace {
  public:

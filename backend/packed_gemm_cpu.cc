@@ -257,6 +257,7 @@ void multiply_all(Context& context, const PackedGemmArgs& args) {
 }  // namespace
 
 void packed_gemm_cpu(Context& context, const PackedGemmArgs& args) {
+  if (args.a.rows == 0 || args.b.cols == 0) return;
   const bool full = args.c.dtype == DType::kF32;
   if (args.b.packing == Packing::kF32)
     return full ? multiply_all<float, float>(context, args) : multiply_all<float, BF16>(context, args);

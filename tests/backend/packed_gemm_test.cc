@@ -100,6 +100,18 @@ TEST_P(PackedGemm, GivesARowTheSameBitsWhateverTheNumberOfRowsAndThreads) {
   }
 }
 
+TEST_P(PackedGemm, HasNothingToDoWithoutRowsOrColumns) {
+  const Buffer source = Buffer::random(40, 20, DType::kF32, 1);
+  const PackedMatrix b = packed(source, false, 20);
+  const PackedMatrix none{b.data, b.rows, 0, b.packing};
+  Buffer a = Buffer::random(3, 40, GetParam(), 2);
+  Buffer c = Buffer::random(3, 20, GetParam(), 3);
+  const Buffer before = c;
+  packed_gemm(context_, {.a = a.view().row_range(0, 0), .b = b, .c = c.view().row_range(0, 0)});
+  packed_gemm(context_, {.a = a.view(), .b = none, .c = c.view().col_range(0, 0)});
+  for (int64_t i = 0; i < c.size(); ++i) EXPECT_EQ(c.get(i), before.get(i));
+}
+
 TEST_P(PackedGemm, TakesItsMatrixInPiecesAndTransposed) {
   const int64_t n = 150;
   const int64_t k = 37;
