@@ -87,7 +87,13 @@ class Task {
         rows_(rows),
         column_(panel * kPackedPanel),
         columns_(std::min(kPackedPanel, args.c.cols - column_)),
-        b_(static_cast<const T*>(args.b.data) + panel * packed_panel_size<T>(depth_)) {}
+        b_(static_cast<const T*>(args.b.data) + panel * packed_panel_size<T>(depth_)) {
+    if (!args.bias) return;
+    bias_ = args.bias.template as<float>() + column_;
+    if (columns_ == kPackedPanel) return;
+    std::fill(std::copy_n(bias_, columns_, padded_bias_), padded_bias_ + kPackedPanel, 0.0F);
+    bias_ = padded_bias_;
+  }
 
   void run() {
     const int64_t blocks = (rows_ + kBlockRows - 1) / kBlockRows;
@@ -135,18 +141,18 @@ class Task {
 
   template <Fetch kFetch, int kCount>
   void block(int64_t first, int64_t begin, int64_t end) {
-    // Where sums are read and written in whole vectors. Found once: the compiler cannot know that stores to
-    // it change neither its address nor its stride.
-    float* const c = reinterpret_cast<float*>(args_.c.row<C>(row_ + first)) + column_;
+    // Found once: the compiler cannot know that stores to it change neither its address nor its stride.
+    C* const to = args_.c.row<C>(row_ + first) + column_;
     const int64_t c_stride = args_.c.stride;
     // The rows of c of the next block: each is a line of its own, and hardware does not foresee them.
-    if (begin == 0 && in_registers()) {
+    if (in_registers() ? begin == 0 : end == depth_) {
 #pragma GCC unroll 8
       for (int i = 0; i < kCount; ++i) {
-        for (int64_t j = 0; j < kPackedPanel; j += kOfLine<float>)
-          __builtin_prefetch(c + (kCount + i) * c_stride + j, 1);
+        for (int64_t j = 0; j < kPackedPanel; j += kOfLine<C>)
+          __builtin_prefetch(to + (kCount + i) * c_stride + j, 1);
       }
     }
+    float* const c = reinterpret_cast<float*>(to);  // only if sums are read and written in whole vectors
     Sum sum[kCount][kPanelVectors];
     float* const partial = partial_ + first * kPackedPanel;
     if (begin == 0 && !args_.accumulate) {
@@ -185,46 +191,33 @@ class Task {
     } else {
       multiply(0, end - begin);
     }
-    if (end == depth_ && in_registers()) {
-      add_bias(sum);
-      return store_sums(sum, c, c_stride);
-    }
+    const bool last = end == depth_;
+    if (last) add_bias(sum);
+    if (last && in_registers()) return store_sums(sum, c, c_stride);
     store_sums(sum, partial, kPackedPanel);
-    if (end < depth_) return;
-    for (int i = 0; i < kCount; ++i) finish(partial + i * kPackedPanel, row_ + first + i);
+    if (last) write<kCount>(partial, to, c_stride);
   }
 
   template <int kCount>
   [[gnu::always_inline]] inline void add_bias(Sum (&sum)[kCount][kPanelVectors]) const {
-    if (args_.bias) {
-      const float* bias = args_.bias.template as<float>() + column_;
+    if (bias_ != nullptr) {
+      const float* const bias = bias_;
       each_sum(sum, [&](int, int v, Sum& value) { value += load_vector(bias + v * kLanes<float>); });
     }
     if (args_.relu) each_sum(sum, [](int, int, Sum& value) { value = value < 0.0F ? Sum{} : value; });
   }
 
-  void finish(const float* sums, int64_t row) const {
-    const float* bias = args_.bias ? args_.bias.as<float>() + column_ : nullptr;
-    C* c = args_.c.row<C>(row) + column_;
-    if (bias != nullptr && args_.relu) {
-      write(columns_, c, [&](int64_t j) { return std::max(sums[j] + bias[j], 0.0F); });
-    } else if (args_.relu) {
-      write(columns_, c, [&](int64_t j) { return std::max(sums[j], 0.0F); });
-    } else if (bias != nullptr) {
-      write(columns_, c, [&](int64_t j) { return sums[j] + bias[j]; });
-    } else {
-      write(columns_, c, [&](int64_t j) { return sums[j]; });
-    }
-  }
-
-  template <typename Value>
-  static void write(int64_t count, C* c, Value&& value) {
-    if (count == kPackedPanel) {
+  template <int kCount>
+  [[gnu::always_inline]] inline void write(const float* sums, C* to, int64_t stride) const {
+    if (columns_ == kPackedPanel) {
+      for (int i = 0; i < kCount; ++i) {
 #pragma omp simd
-      for (int64_t j = 0; j < kPackedPanel; ++j) store(c[j], value(j));
+        for (int64_t j = 0; j < kPackedPanel; ++j) store(to[i * stride + j], sums[i * kPackedPanel + j]);
+      }
     } else {
-#pragma omp simd
-      for (int64_t j = 0; j < count; ++j) store(c[j], value(j));
+      for (int i = 0; i < kCount; ++i) {
+        for (int64_t j = 0; j < columns_; ++j) store(to[i * stride + j], sums[i * kPackedPanel + j]);
+      }
     }
   }
 
@@ -235,6 +228,8 @@ class Task {
   int64_t column_;
   int64_t columns_;
   const T* b_;
+  const float* bias_ = nullptr;  // of all columns of the panel
+  float padded_bias_[kPackedPanel];
   alignas(64) float partial_[kMaxTaskRows * kPackedPanel];
 };
 

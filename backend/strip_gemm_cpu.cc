@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <limits>
+#include <type_traits>
 #include <utility>
 
 #include "backend/block_sums_cpu.h"
@@ -31,21 +32,30 @@ constexpr int64_t strip_size(int64_t depth) {
   return kStrip * depth + kApart;
 }
 
-/// Cuts a [depth, columns] into strips [depth, kStrip], one after another.
+/// Cuts a [depth, at most kColumns] into strips [depth, kStrip], one after another.
 template <typename T>
 void copy_to_strips(const ConstTensor& a, float* strips) {
+  alignas(64) float widened[kColumns];
   for (int64_t k = 0; k < a.rows; ++k) {
-    const T* from = a.row<T>(k);
+    const T* const row = a.row<T>(k);
+    const float* from = widened;
+    if constexpr (std::is_same_v<T, float>) {
+      from = row;
+    } else {
+      // Whole vectors, which pieces of a row are not.
+#pragma omp simd
+      for (int64_t i = 0; i < a.cols; ++i) widened[i] = load(row[i]);
+    }
     float* to = strips + k * kStrip;
     for (int64_t column = 0; column < a.cols; column += kStrip, to += strip_size(a.rows)) {
-      __builtin_prefetch(from + kFetchedRows * a.stride + column);
+      __builtin_prefetch(row + kFetchedRows * a.stride + column);
       __builtin_prefetch(to + kFetchedRows * kStrip, 1);
       const int64_t count = std::min(kStrip, a.cols - column);
       if (count == kStrip) {
 #pragma omp simd
-        for (int64_t i = 0; i < kStrip; ++i) to[i] = load(from[column + i]);
+        for (int64_t i = 0; i < kStrip; ++i) to[i] = from[column + i];
       } else {
-        for (int64_t i = 0; i < count; ++i) to[i] = load(from[column + i]);
+        std::copy_n(from + column, count, to);
       }
     }
   }
