@@ -8,6 +8,7 @@
 #include "backend/cpu_kernels.h"
 #include "backend/gemm_cache.h"
 #include "backend/gemm_reference.h"
+#include "backend/split.h"
 
 namespace ventris {
 namespace {
@@ -20,22 +21,10 @@ constexpr int64_t kRowBlock = 512;     // tokens per block of y = x w
 constexpr int64_t kDepthBlock = 1024;  // tokens per block of dw += x^T dy
 constexpr int64_t kTile = 1024;        // rows and columns of dw per tile
 
-/// [0, total) in `count` pieces of nearly equal length, multiples of `unit` except the end of the last.
-struct Split {
-  int64_t total;
-  int64_t unit;
-  int64_t count;
-
-  Split(int64_t total_, int64_t target, int64_t unit_, int64_t min = 1)
-      : total(total_), unit(unit_), count(std::max(min, (total_ + target - 1) / target)) {}
-  int64_t begin(int64_t i) const { return std::min(total, (total + unit - 1) / unit * i / count * unit); }
-  int64_t length(int64_t i) const { return begin(i + 1) - begin(i); }
-  /// The length without the cut at the end.
-  int64_t whole_length(int64_t i) const {
-    const int64_t units = (total + unit - 1) / unit;
-    return (units * (i + 1) / count - units * i / count) * unit;
-  }
-};
+/// In pieces of about `target`, at least `min` of them.
+Split split(int64_t total, int64_t target, int64_t unit, int64_t min = 1) {
+  return {total, unit, std::max(min, (total + target - 1) / target)};
+}
 
 const void* at(const ConstTensor& x, int64_t row, int64_t col) {
   return static_cast<const char*>(x.data) + (row * x.stride + col) * static_cast<int64_t>(size_of(x.dtype));
@@ -107,10 +96,10 @@ bool Product::by_rows() {
   const int64_t unit = std::min(kUnit, static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(m))));
   const int64_t rest = m % unit;
   const bool again = rest != 0 && !args_.accumulate;
-  const Split rows(again ? m : m - rest, kRowBlock, unit, again ? 2 : 1);
+  const Split rows = split(again ? m : m - rest, kRowBlock, unit, again ? 2 : 1);
   // The last two blocks are one task if they share rows; few tasks by rows are split further by columns.
   const int64_t row_tasks = again ? rows.count - 1 : rows.count;
-  const Split cols(args_.c.cols, row_tasks < 3 ? 256 : kTile, 64);
+  const Split cols = split(args_.c.cols, row_tasks < 3 ? 256 : kTile, 64);
 
   for (int64_t j = 0; j < cols.count; ++j) {
     for (int64_t i = 0; i < rows.count; ++i) {
@@ -160,10 +149,10 @@ ConstTensor Product::padded_rows(const ConstTensor& x, int64_t begin, void* addr
 // with zeros, which add nothing. Each tile of c adds its blocks in order.
 bool Product::by_depth() {
   const int64_t rest = k_ % kUnit;
-  const Split depth(k_ - rest, kDepthBlock, kUnit);
+  const Split depth = split(k_ - rest, kDepthBlock, kUnit);
   const int64_t blocks = k_ >= kUnit ? depth.count : 0;
-  const Split rows(args_.c.rows, kTile, 64);
-  const Split cols(args_.c.cols, kTile, 64);
+  const Split rows = split(args_.c.rows, kTile, 64);
+  const Split cols = split(args_.c.cols, kTile, 64);
   GemmArgs tail = args_;
   if (rest != 0) {
     const int64_t a_bytes = kUnit * args_.a.cols * static_cast<int64_t>(size_of(args_.a.dtype));

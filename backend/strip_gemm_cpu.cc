@@ -11,6 +11,7 @@
 #include "backend/packed_layout_cpu.h"
 #include "backend/panel_tasks_cpu.h"
 #include "backend/simd_cpu.h"
+#include "backend/split.h"
 
 // A gradient of weights sums over tokens, which are rows of both factors: neither a column of the first nor
 // the columns of a panel of the second lie together. Some columns of the first factor are copied into strips
@@ -175,12 +176,6 @@ void multiply_part(const ConstTensor& a, const ConstTensor& b, const Tensor& c, 
   }
 }
 
-/// [0, total) in `count` pieces of nearly equal length, multiples of `unit` except the last.
-int64_t piece_begin(int64_t total, int64_t unit, int64_t count, int64_t piece) {
-  const int64_t units = (total + unit - 1) / unit;
-  return std::min(total, units * piece / count * unit);
-}
-
 /// Parts of c, one for each thread: a thread waits for no other before the end, and copies itself what it
 /// needs of both factors.
 struct Grid {
@@ -210,18 +205,18 @@ template <typename T>
 void multiply_all(Context& context, const GemmArgs& args) {
   const Tensor& c = args.c;
   const Grid grid = grid_of(c, context.pool().threads());
+  const Split rows{c.rows, kStrip, grid.rows};
+  const Split columns{c.cols, kPackedPanel, grid.columns};
   const int64_t strips_size = std::min(kColumns, c.rows + kStrip) / kStrip * strip_size(kPanelRows);
   auto* const strips = static_cast<float*>(context.gemm_cache().padding(
       static_cast<size_t>(context.pool().threads() * strips_size) * sizeof(float)));
   context.pool().for_each(grid.rows * grid.columns, [&](int64_t index, int thread) {
     const int64_t i = index / grid.columns;
     const int64_t j = index % grid.columns;
-    const int64_t row = piece_begin(c.rows, kStrip, grid.rows, i);
-    const int64_t rows = piece_begin(c.rows, kStrip, grid.rows, i + 1) - row;
-    const int64_t column = piece_begin(c.cols, kPackedPanel, grid.columns, j);
-    const int64_t columns = piece_begin(c.cols, kPackedPanel, grid.columns, j + 1) - column;
-    multiply_part<T>(args.a.col_range(row, rows), args.b.col_range(column, columns),
-                     c.row_range(row, rows).col_range(column, columns), args.accumulate,
+    const int64_t row = rows.begin(i);
+    const int64_t column = columns.begin(j);
+    multiply_part<T>(args.a.col_range(row, rows.length(i)), args.b.col_range(column, columns.length(j)),
+                     c.row_range(row, rows.length(i)).col_range(column, columns.length(j)), args.accumulate,
                      strips + thread * strips_size);
   });
 }
