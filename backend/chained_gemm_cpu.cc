@@ -6,6 +6,7 @@
 #include "backend/pack_cpu.h"
 #include "backend/packed_gemm_cpu.h"
 #include "backend/simd_cpu.h"
+#include "backend/sparse_gemm_cpu.h"
 #include "backend/strip_gemm_cpu.h"
 
 namespace ventris {
@@ -167,6 +168,7 @@ class ChainedGemm {
 }  // namespace
 
 void chained_gemm_cpu(Context& context, const GemmArgs& args) {
+  if (sparse_gemm_cpu(context, args)) return;
   if (is_for_strips(args)) return strip_gemm_cpu(context, args);
   const auto bytes = static_cast<size_t>(Workspace(nullptr, args).bytes);
   const Workspace work(static_cast<char*>(context.gemm_cache().padding(bytes)), args);

@@ -38,6 +38,8 @@ struct CpuKernels {
   void (&packed_gemm)(Context&, const PackedGemmArgs&);
   void (&r_drop)(Context&, const RDropArgs&);
   void (&repetition_penalty)(Context&, const RepetitionPenaltyArgs&);
+  /// Part of chained_gemm (backend/sparse_gemm_cpu.h).
+  bool (&sparse_gemm)(Context&, const GemmArgs&);
   void (&soft_targets)(Context&, const SoftTargetsArgs&);
   void (&swish_forward)(Context&, const SwishForwardArgs&);
   void (&swish_backward)(Context&, const SwishBackwardArgs&);

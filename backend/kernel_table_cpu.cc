@@ -9,6 +9,7 @@
 #include "backend/kernels_cpu.h"
 #include "backend/pack_cpu.h"
 #include "backend/packed_gemm_cpu.h"
+#include "backend/sparse_gemm_cpu.h"
 
 #ifndef VENTRIS_KERNEL_TABLE
 #define VENTRIS_KERNEL_TABLE ventris_kernels
@@ -63,6 +64,7 @@ constinit const CpuKernels VENTRIS_KERNEL_TABLE = {
     .packed_gemm = packed_gemm_cpu,
     .r_drop = r_drop_cpu,
     .repetition_penalty = repetition_penalty_cpu,
+    .sparse_gemm = sparse_gemm_cpu,
     .soft_targets = soft_targets_cpu,
     .swish_forward = swish_forward_cpu,
     .swish_backward = swish_backward_cpu,
