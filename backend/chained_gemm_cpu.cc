@@ -1,8 +1,10 @@
 #include <algorithm>
 
+#include "backend/density_cpu.h"
 #include "backend/gemm.h"
 #include "backend/gemm_cache.h"
 #include "backend/kernels_cpu.h"
+#include "backend/needed_gemm_cpu.h"
 #include "backend/pack_cpu.h"
 #include "backend/packed_gemm_cpu.h"
 #include "backend/simd_cpu.h"
@@ -21,6 +23,8 @@ constexpr int64_t kAlignment = 64;
 // Padding between the rows of a copied operand, so that their stride is not a power of two.
 constexpr int64_t kApart = 16;
 constexpr int64_t kTaskRows = 32;
+// Above this share of needed elements few rows have none in a panel.
+constexpr double kMostNeeded = kVectorBytes == 64 ? 0.03 : 0.08;
 
 /// Pieces of one allocation; only measures if `base` is null.
 class Pieces {
@@ -140,16 +144,18 @@ class ChainedGemm {
     for (int64_t i = 0; i < args_.c.rows; i += work_.prepared_rows) {
       const int64_t height = std::min(work_.prepared_rows, args_.c.rows - i);
       const ConstTensor a = part(part(args_.a, args_.transpose_a, p, length), !args_.transpose_a, i, height);
-      multiply(a, {.a = {},
-                   .b = b,
-                   .c = sums.row_range(i, height),
-                   .bias = last && args_.bias ? args_.bias.col_range(j, width) : ConstTensor{},
-                   .relu = last && args_.relu,
-                   .accumulate = args_.accumulate || p > 0});
+      multiply(a,
+               {.a = {},
+                .b = b,
+                .c = sums.row_range(i, height),
+                .bias = last && args_.bias ? args_.bias.col_range(j, width) : ConstTensor{},
+                .relu = last && args_.relu,
+                .accumulate = args_.accumulate || p > 0},
+               args_.needed ? args_.needed.row_range(i, height).col_range(j, width) : ConstTensor{});
     }
   }
 
-  void multiply(const ConstTensor& a, PackedGemmArgs product) {
+  void multiply(const ConstTensor& a, PackedGemmArgs product, const ConstTensor& needed) {
     product.a = a;
     if (work_.prepared) {
       const Tensor copied = corner(work_.a, product.c.rows, product.b.rows);
@@ -157,7 +163,7 @@ class ChainedGemm {
                  : widen<BF16>(context_, a, args_.transpose_a, copied);
       product.a = copied;
     }
-    packed_gemm_cpu(context_, product);
+    needed ? needed_gemm_cpu(context_, product, needed) : packed_gemm_cpu(context_, product);
   }
 
   Context& context_;
@@ -172,7 +178,9 @@ void chained_gemm_cpu(Context& context, const GemmArgs& args) {
   if (is_for_strips(args)) return strip_gemm_cpu(context, args);
   const auto bytes = static_cast<size_t>(Workspace(nullptr, args).bytes);
   const Workspace work(static_cast<char*>(context.gemm_cache().padding(bytes)), args);
-  ChainedGemm(context, args, work).run();
+  GemmArgs product = args;
+  if (args.bias || args.relu || !args.needed || density(args.needed) > kMostNeeded) product.needed = {};
+  ChainedGemm(context, product, work).run();
 }
 
 }  // namespace ventris

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "backend/block_sums_cpu.h"
+#include "backend/density_cpu.h"
 #include "backend/gemm_cache.h"
 #include "backend/pack_cpu.h"
 #include "backend/packed_layout_cpu.h"
@@ -236,22 +237,6 @@ class Task {
   int64_t stride_ = 0;
 };
 
-/// Share of the elements that are not zero, by some rows.
-template <typename T>
-double density(const ConstTensor& x) {
-  constexpr int64_t kSample = 32;
-  const int64_t rows = std::min(kSample, x.rows);
-  int64_t found = 0;
-  for (int64_t i = 0; i < rows; ++i) {
-    const T* const row = x.row<T>(x.rows * i / rows);
-    int32_t in_row = 0;
-#pragma omp simd reduction(+ : in_row)
-    for (int64_t c = 0; c < x.cols; ++c) in_row += load(row[c]) != 0.0F ? 1 : 0;
-    found += in_row;
-  }
-  return static_cast<double>(found) / static_cast<double>(rows * x.cols);
-}
-
 template <typename T>
 bool is_finite(Context& context, const ConstTensor& x) {
   constexpr int64_t kTaskRows = 64;
@@ -388,8 +373,8 @@ bool multiply_all(Context& context, const GemmArgs& args) {
                   .accumulate = args.accumulate};
   if (product.rows() * product.columns() * product.depth() < kLeast) return false;
   if (args.c.dtype != DType::kF32 && product.depth() > kDeepestBF16) return false;
-  if (density<T>(args.a) > kMostOfAll) {
-    if (!is_for_strips(args) || density<T>(args.b) > kMostOfAll) return false;
+  if (density(args.a) > kMostOfAll) {
+    if (!is_for_strips(args) || density(args.b) > kMostOfAll) return false;
     std::swap(product.a, product.b);
     product.transpose_a = true;
     product.transpose_b = false;

@@ -86,16 +86,24 @@ def run_json(command, timeout=None, environment=None):
 
 
 def train_ventris(launcher, ventris, corpus, preset, precision, batch_tokens, seconds, warmup_seconds, extra, timeout=None,
-                  environment=None):
-    """A run of `ventris train`, without its first steps. Returns rates a second, and the object of --json as "result". Raises Failed."""
+                  environment=None, run_folder=None):
+    """A run of `ventris train`, without its first steps, from the end of a copy of `run_folder`, if that is given. Returns rates a second,
+    and the object of --json as "result". Raises Failed."""
     folder = tempfile.mkdtemp(prefix="ventris-bench-")
+    metrics = os.path.join(folder, "metrics.jsonl")
+    before = 0
+    if run_folder is not None:
+        shutil.copytree(run_folder, folder, dirs_exist_ok=True)
+        with open(metrics, encoding="utf-8") as file:
+            before = len(list(file))
     command = [*launcher, ventris, "train", "--corpus", corpus, "--model-dir", folder, "--preset", preset, "--precision", precision,
                "--batch-target-tokens", str(batch_tokens), "--batch-source-tokens", str(batch_tokens), "--max-minutes",
                str((seconds + warmup_seconds) / 60), "--max-steps", "1000000", "--valid-every", "0", "--save-every", "0", "--json", *extra]
     try:
         result = run_json(command, timeout, environment)
-        with open(os.path.join(folder, "metrics.jsonl"), encoding="utf-8") as file:
-            lines = [json.loads(line) for line in file]
+        with open(metrics, encoding="utf-8") as file:
+            lines = [json.loads(line) for line in file][before:]
+        lines = [line for line in lines if "elapsed_seconds" in line]  # not what a resumed run says of itself
     finally:
         shutil.rmtree(folder)
     counted = [line for line in lines if line["elapsed_seconds"] - lines[0]["elapsed_seconds"] >= warmup_seconds]

@@ -9,6 +9,9 @@ Every configuration trains on 2 cores: ventris as two MPI ranks of one thread, P
 training_flops in model/flop_count.h) divided by the rate of a large square oneDNN product of that dtype on two cores in the same run. Memory
 is the peak resident set, summed over ranks. Each round runs the whole list, torch.compile only in the first one, as it takes minutes to
 start (it is measured after ten consecutive steps without compilation). The table has medians.
+
+Multiplications by zero that ventris leaves out (backend/sparse_gemm_cpu.h) count as arithmetic. There are none at the start of a run;
+--after N measures where a run is after N updates.
 """
 import argparse
 import json
@@ -17,16 +20,34 @@ import re
 import statistics
 import subprocess
 import sys
+import tempfile
 
 import table
 
 MARIAN = {"tiny": 4660, "base": 490}  # Marian 1.12.43, two workers, OpenBLAS, f32, Multi30k, on two such cores
 
 
-def ventris(arguments, preset, precision):
-    launcher = ["mpirun", "-np", "2", "--bind-to", "core"] + (["--allow-run-as-root"] if os.geteuid() == 0 else [])
-    found = table.train_ventris(launcher, arguments.ventris, arguments.corpus, preset, precision, arguments.batch_tokens, arguments.seconds,
-                                arguments.warmup_seconds, ["--log-every", "1"])
+def launcher():
+    return ["mpirun", "-np", "2", "--bind-to", "core"] + (["--allow-run-as-root"] if os.geteuid() == 0 else [])
+
+
+def trained(arguments, preset, precision, folder):
+    """The run folder of the first --after updates."""
+    run = os.path.join(folder, f"{preset}-{precision}")
+    if not os.path.exists(run):
+        _, reason = table.run([*launcher(), arguments.ventris, "train", "--corpus", arguments.corpus, "--model-dir", run, "--preset", preset,
+                               "--precision", precision, "--batch-target-tokens", str(arguments.batch_tokens), "--batch-source-tokens",
+                               str(arguments.batch_tokens), "--max-steps", str(arguments.after), "--valid-every", "0", "--save-every", "0",
+                               "--log-every", "1"])
+        if reason:
+            raise table.Failed(reason)
+    return run
+
+
+def ventris(arguments, preset, precision, folder):
+    run = trained(arguments, preset, precision, folder) if arguments.after else None
+    found = table.train_ventris(launcher(), arguments.ventris, arguments.corpus, preset, precision, arguments.batch_tokens, arguments.seconds,
+                                arguments.warmup_seconds, ["--log-every", "1"], run_folder=run)
     return {"rate": found["rate"], "memory": found["result"]["peak_memory_mib"], "gflops": found["flops"] / 1e9,
             "tokens_per_update": found["tokens_per_update"]}
 
@@ -74,9 +95,14 @@ def main():
     parser.add_argument("--seconds", type=float, default=25.0)
     parser.add_argument("--warmup-seconds", type=float, default=8.0)
     parser.add_argument("--rounds", type=int, default=2)
+    parser.add_argument("--after", type=int, default=0, help="updates of ventris before it is measured, the same for all rounds")
     parser.add_argument("--output", help="file for the table")
     arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        table.write(compare(arguments, folder), arguments.output)
 
+
+def compare(arguments, folder):
     rows = []
     for preset in arguments.presets:
         runs = {}
@@ -93,7 +119,7 @@ def main():
         for turn in range(arguments.rounds):
             gemm.append(gemm_rates(arguments))
             for precision in ("f32", "bf16"):
-                add("ventris", precision, ventris, arguments, preset, precision)
+                add("ventris", precision, ventris, arguments, preset, precision, folder)
                 add("PyTorch", precision, pytorch, arguments.pytorch, arguments, preset, precision, False)
                 if arguments.compile and turn == 0:
                     add("PyTorch, torch.compile", precision,
@@ -124,7 +150,7 @@ def main():
         rows.append([preset, "large oneDNN GEMM", "f32 / bf16", "", "", "", "", f"{product} GFLOP/s", ""])
     header = ["preset", "trainer", "precision", "target tokens/s", "of best PyTorch", "of best PyTorch f32", "of Marian f32",
               "model arithmetic, of GEMM", "peak MiB"]
-    table.write(table.markdown(header, rows), arguments.output)
+    return table.markdown(header, rows)
 
 
 if __name__ == "__main__":
