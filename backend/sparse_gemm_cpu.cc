@@ -28,9 +28,6 @@
 namespace ventris {
 namespace {
 
-/// The most of a factor that may differ from zero: a multiply-add reads its second factor from the cache, and
-/// where vectors are twice as wide the other way gains more (docs/results.md).
-constexpr double kMostOfAll = kVectorBytes == 64 ? 0.25 : 0.4;
 /// Multiply-adds below which a product is too small to look for zeros.
 constexpr int64_t kLeast = int64_t{1} << 21;
 
@@ -45,8 +42,21 @@ constexpr int64_t kDepth = 2048;
 constexpr int64_t kColumns = 512;
 /// The depth of a product in bf16, which does not hold a part of a sum, so that all of it is listed at a
 /// time.
-constexpr int64_t kDeepestBF16 = 8192;
+constexpr int64_t kDeepestBF16 = 4096;
 constexpr int64_t kAlignment = 64;
+
+/// Whether it takes less time to leave out the zeros of a factor with this share of others. In cycles for
+/// each of its elements, measured (docs/results.md): to look at it, its part of the reading and writing of
+/// sums, and a multiple of a row, whose vectors come from the cache, against two multiply-adds a cycle.
+bool is_faster(double density, int64_t columns) {
+  constexpr double kLook = 2.5;
+  constexpr double kOfSums = 0.12;
+  constexpr double kMultiple = kVectorBytes == 64 ? 13.0 : 9.0;
+  constexpr double kOfPeak = 0.9;
+  const auto groups = static_cast<double>((columns + kGroup - 1) / kGroup);
+  const auto panels = static_cast<double>((columns + kPackedPanel - 1) / kPackedPanel);
+  return kLook + groups * (kOfSums + density * kMultiple) < panels * kPanelVectors / 2 / kOfPeak;
+}
 
 template <typename Body>
 [[gnu::always_inline]] inline void each_vector(Body&& body) {
@@ -99,7 +109,7 @@ struct Product {
 /// What a thread needs for the rows of a task.
 struct Memory {
   SparseLists lists;
-  float* sums;  // [kRows, kGroup], if they cannot be in c
+  float* sums;  // of the rows of a task and a group, if they cannot be in c
 };
 
 /// Some columns and some of the depth of a product.
@@ -373,8 +383,8 @@ bool multiply_all(Context& context, const GemmArgs& args) {
                   .accumulate = args.accumulate};
   if (product.rows() * product.columns() * product.depth() < kLeast) return false;
   if (args.c.dtype != DType::kF32 && product.depth() > kDeepestBF16) return false;
-  if (density(args.a) > kMostOfAll) {
-    if (!is_for_strips(args) || density(args.b) > kMostOfAll) return false;
+  if (!is_faster(density(args.a), product.columns())) {
+    if (!is_for_strips(args) || !is_faster(density(args.b), product.rows())) return false;
     std::swap(product.a, product.b);
     product.transpose_a = true;
     product.transpose_b = false;
@@ -385,9 +395,12 @@ bool multiply_all(Context& context, const GemmArgs& args) {
   const int64_t m = product.rows();
   const Split rows{m, kLookedAt,
                    std::max((m + kRows - 1) / kRows, std::min<int64_t>(threads, m / kLookedAt))};
+  int64_t task_rows = 0;
+  for (int64_t i = 0; i < rows.count; ++i) task_rows = std::max(task_rows, rows.length(i));
   const bool widens = product.transpose_b && !std::is_same_v<T, float>;
-  const auto bytes = Workspace(nullptr, product, widens, kRows, threads).bytes();
-  Workspace work(static_cast<char*>(context.gemm_cache().padding(bytes)), product, widens, kRows, threads);
+  const auto bytes = Workspace(nullptr, product, widens, task_rows, threads).bytes();
+  Workspace work(static_cast<char*>(context.gemm_cache().padding(bytes)), product, widens, task_rows,
+                 threads);
   SparseGemm<T>(context, product, rows, work).run();
   return true;
 }

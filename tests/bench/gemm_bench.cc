@@ -34,13 +34,13 @@ struct Matrix {
     }
   }
 
-  // Leaves about `percent` of a hundred elements, at places without a pattern.
+  // About `percent` of a hundred elements are positive, at places without a pattern, the others are zero.
   void thin_out(int64_t percent) {
     std::mt19937 generator(1);
     for (int64_t i = 0; i < view.rows * view.cols; ++i) {
-      if (static_cast<int64_t>(generator() % 100) < percent) continue;
-      if (view.dtype == DType::kF32) view.as<float>()[i] = 0.0F;
-      if (view.dtype == DType::kBF16) view.as<BF16>()[i] = BF16(0.0F);
+      const float value = static_cast<int64_t>(generator() % 100) < percent ? 0.05F : 0.0F;
+      if (view.dtype == DType::kF32) view.as<float>()[i] = value;
+      if (view.dtype == DType::kBF16) view.as<BF16>()[i] = BF16(value);
     }
   }
 
@@ -110,11 +110,14 @@ void measure(benchmark::State& state, Form form, DType dtype, int64_t percent, i
   Matrix weights(logits ? out : in, logits ? in : out, dtype);
   Matrix gradient(in, out, DType::kF32);
   Matrix bias(1, out, DType::kF32);
+  Matrix needed(tokens, in, dtype);
   if (percent < 100) (in > out ? x : y).thin_out(percent);
+  if (percent < 100) needed.thin_out(percent);
   GemmArgs args{.a = x.view, .b = weights.view, .c = y.view};
   if (form == Form::kForward) args.bias = bias.view;
   if (logits) args.transpose_b = true;
   if (form == Form::kDataGradient) args = {.a = y.view, .b = weights.view, .c = x.view, .transpose_b = true};
+  if (form == Form::kDataGradient && in > out && percent < 100) args.needed = needed.view;
   if (weight_gradient) {
     args = {.a = x.view, .b = y.view, .c = gradient.view, .transpose_a = true, .accumulate = true};
   }
@@ -207,7 +210,7 @@ int register_all() {
           const std::string_view name = layer.name;
           if (name.ends_with("ff out"))
             add(layer, "forward", Form::kForward, dtype, tokens, layer.in, layer.out, percent);
-          if (name.ends_with("ff in"))
+          if (name.find("ff") != std::string_view::npos)
             add(layer, "data gradient", Form::kDataGradient, dtype, tokens, layer.in, layer.out, percent);
           if (name.find("ff") != std::string_view::npos)
             add(layer, "weight gradient", Form::kWeightGradient, dtype, tokens, layer.in, layer.out, percent);
