@@ -53,9 +53,10 @@ bool is_faster(double density, int64_t columns) {
   constexpr double kOfSums = 0.12;
   constexpr double kMultiple = kVectorBytes == 64 ? 13.0 : 9.0;
   constexpr double kOfPeak = 0.9;
-  const auto groups = static_cast<double>((columns + kGroup - 1) / kGroup);
-  const auto panels = static_cast<double>((columns + kPackedPanel - 1) / kPackedPanel);
-  return kLook + groups * (kOfSums + density * kMultiple) < panels * kPanelVectors / 2 / kOfPeak;
+  const int64_t groups = (columns + kGroup - 1) / kGroup;
+  const int64_t vectors = (columns + kPackedPanel - 1) / kPackedPanel * kPanelVectors;
+  return kLook + static_cast<double>(groups) * (kOfSums + density * kMultiple) <
+         static_cast<double>(vectors) / 2 / kOfPeak;
 }
 
 template <typename Body>
