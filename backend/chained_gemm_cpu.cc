@@ -3,6 +3,7 @@
 #include "backend/density_cpu.h"
 #include "backend/gemm.h"
 #include "backend/gemm_cache.h"
+#include "backend/gemm_work_cpu.h"
 #include "backend/kernels_cpu.h"
 #include "backend/needed_gemm_cpu.h"
 #include "backend/pack_cpu.h"
@@ -19,61 +20,19 @@ namespace {
 constexpr int64_t kDepth = 512;
 constexpr int64_t kColumns = 1024;
 constexpr int64_t kPreparedRows = 192;
-constexpr int64_t kAlignment = 64;
-// Padding between the rows of a copied operand, so that their stride is not a power of two.
-constexpr int64_t kApart = 16;
-constexpr int64_t kTaskRows = 32;
 // Above this share of needed elements few rows have none in a panel.
 constexpr double kMostNeeded = kVectorBytes == 64 ? 0.03 : 0.08;
-
-/// Pieces of one allocation; only measures if `base` is null.
-class Pieces {
- public:
-  explicit Pieces(char* base) : base_(base) {}
-  char* take(int64_t bytes) {
-    char* const piece = base_ == nullptr ? nullptr : base_ + used_;
-    used_ += (bytes + kAlignment - 1) / kAlignment * kAlignment;
-    return piece;
-  }
-  Tensor matrix(int64_t rows, int64_t cols) {
-    const int64_t stride = cols + kApart;
-    return {take(rows * stride * static_cast<int64_t>(sizeof(float))), rows, cols, stride, DType::kF32};
-  }
-  int64_t used() const { return used_; }
-
- private:
-  char* base_;
-  int64_t used_ = 0;
-};
-
-/// The first rows and columns of a matrix.
-Tensor corner(const Tensor& x, int64_t rows, int64_t cols) {
-  return {x.data, rows, cols, x.stride, x.dtype};
-}
 
 /// Rows or columns [begin, begin + length) of x.
 ConstTensor part(const ConstTensor& x, bool rows, int64_t begin, int64_t length) {
   return rows ? x.row_range(begin, length) : x.col_range(begin, length);
 }
 
-/// to = from in the dtype of `to`.
-template <typename From, typename To>
-void convert(Context& context, const ConstTensor& from, const Tensor& to) {
-  context.pool().for_ranges(to.rows, kTaskRows, [&](int64_t begin, int64_t end, int) {
-    for (int64_t r = begin; r < end; ++r) {
-      const From* x = from.row<From>(r);
-      To* y = to.row<To>(r);
-#pragma omp simd
-      for (int64_t c = 0; c < to.cols; ++c) store(y[c], load(x[c]));
-    }
-  });
-}
-
 /// to = from, or from^T, in f32.
 template <typename From>
 void widen(Context& context, const ConstTensor& from, bool transposed, const Tensor& to) {
   if (!transposed) return convert<From, float>(context, from, to);
-  context.pool().for_ranges(to.rows, kTaskRows, [&](int64_t begin, int64_t end, int) {
+  context.pool().for_ranges(to.rows, kConvertedRows, [&](int64_t begin, int64_t end, int) {
     for (int64_t r = begin; r < end; ++r) {
       for (int64_t c = 0; c < to.cols; ++c) to.row<float>(r)[c] = load(from.row<From>(c)[r]);
     }
@@ -91,7 +50,7 @@ class Workspace {
         prepared(args.transpose_a || !wide),
         prepared_rows(prepared ? std::min(args.c.rows, kPreparedRows) : args.c.rows) {
     Pieces pieces(base);
-    packed = pieces.take(static_cast<int64_t>(packed_bytes(depth, columns, Packing::kF32)));
+    packed = pieces.take<char>(static_cast<int64_t>(packed_bytes(depth, columns, Packing::kF32)));
     if (prepared) a = pieces.matrix(prepared_rows, depth);
     if (!wide && args.transpose_b) b = pieces.matrix(columns, depth);
     const bool at_once = k <= depth && !args.accumulate;

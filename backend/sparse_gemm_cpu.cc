@@ -10,6 +10,7 @@
 #include "backend/block_sums_cpu.h"
 #include "backend/density_cpu.h"
 #include "backend/gemm_cache.h"
+#include "backend/gemm_work_cpu.h"
 #include "backend/pack_cpu.h"
 #include "backend/packed_layout_cpu.h"
 #include "backend/simd_cpu.h"
@@ -43,7 +44,6 @@ constexpr int64_t kColumns = 512;
 /// The depth of a product in bf16, which does not hold a part of a sum, so that all of it is listed at a
 /// time.
 constexpr int64_t kDeepestBF16 = 4096;
-constexpr int64_t kAlignment = 64;
 
 /// Whether it takes less time to leave out the zeros of a factor with this share of others. In cycles for
 /// each of its elements, measured (docs/results.md): to look at it, its part of the reading and writing of
@@ -272,38 +272,28 @@ class Workspace {
  public:
   Workspace(char* base, const Product& product, bool widens, int64_t task_rows, int threads)
       : columns(std::min(product.columns(), kColumns)),
-        depth(product.c.dtype == DType::kF32 ? std::min(product.depth(), kDepth) : product.depth()),
-        base_(base) {
-    packed = take<float>((columns + kGroup - 1) / kGroup * kGroupPanels * packed_panel_size<float>(depth));
-    if (widens) widened = take<float>(columns * depth);
+        depth(product.c.dtype == DType::kF32 ? std::min(product.depth(), kDepth) : product.depth()) {
+    Pieces pieces(base);
+    packed =
+        pieces.take<float>((columns + kGroup - 1) / kGroup * kGroupPanels * packed_panel_size<float>(depth));
+    if (widens) widened = pieces.matrix(columns, depth);
     const int64_t lists = (depth + kListSteps - 1) / kListSteps;
     for (int thread = 0; thread < threads; ++thread) {
-      auto* const values = take<float>(task_rows * depth + kLookedAt);
-      auto* const offsets = take<uint16_t>(task_rows * depth + kLookedAt);
-      auto* const begin = take<int32_t>(lists * task_rows + 1);
-      auto* const sums = take<float>(task_rows * kGroup);
-      if (base_ != nullptr) memory.push_back({SparseLists(values, offsets, begin), sums});
+      auto* const values = pieces.take<float>(task_rows * depth + kLookedAt);
+      auto* const offsets = pieces.take<uint16_t>(task_rows * depth + kLookedAt);
+      auto* const begin = pieces.take<int32_t>(lists * task_rows + 1);
+      auto* const sums = pieces.take<float>(task_rows * kGroup);
+      if (base != nullptr) memory.push_back({SparseLists(values, offsets, begin), sums});
     }
+    bytes = pieces.used();
   }
-  size_t bytes() const { return static_cast<size_t>(used_); }
 
   int64_t columns;  // of a part
   int64_t depth;
-  float* packed = nullptr;   // op(b) of a part
-  float* widened = nullptr;  // [columns, depth], a transposed b in f32, or null
+  float* packed = nullptr;  // op(b) of a part
+  Tensor widened;           // [columns, depth], a transposed b in f32, or empty
   std::vector<Memory> memory;
-
- private:
-  template <typename E>
-  E* take(int64_t count) {
-    char* const piece = base_ == nullptr ? nullptr : base_ + used_;
-    const auto size = static_cast<int64_t>(sizeof(E));
-    used_ += (count * size + kAlignment - 1) / kAlignment * kAlignment;
-    return reinterpret_cast<E*>(piece);
-  }
-
-  char* base_;
-  int64_t used_ = 0;
+  int64_t bytes = 0;
 };
 
 template <typename T>
@@ -340,16 +330,10 @@ class SparseGemm {
     ConstTensor source = product_.transpose_b
                              ? b.row_range(part.column, part.columns).col_range(part.first, part.depth)
                              : b.row_range(part.first, part.depth).col_range(part.column, part.columns);
-    if (work_.widened != nullptr) {
-      context_.pool().for_ranges(source.rows, kRows, [&](int64_t begin, int64_t end, int) {
-        for (int64_t r = begin; r < end; ++r) {
-          const T* const from = source.row<T>(r);
-          float* const to = work_.widened + r * part.depth;
-#pragma omp simd
-          for (int64_t i = 0; i < part.depth; ++i) to[i] = load(from[i]);
-        }
-      });
-      source = {work_.widened, part.columns, part.depth, part.depth, DType::kF32};
+    if (work_.widened) {
+      const Tensor widened = corner(work_.widened, source.rows, source.cols);
+      convert<T, float>(context_, source, widened);
+      source = widened;
     }
     pack_cpu(context_, {.source = source,
                         .transpose = product_.transpose_b,
@@ -399,7 +383,7 @@ bool multiply_all(Context& context, const GemmArgs& args) {
   int64_t task_rows = 0;
   for (int64_t i = 0; i < rows.count; ++i) task_rows = std::max(task_rows, rows.length(i));
   const bool widens = product.transpose_b && !std::is_same_v<T, float>;
-  const auto bytes = Workspace(nullptr, product, widens, task_rows, threads).bytes();
+  const auto bytes = static_cast<size_t>(Workspace(nullptr, product, widens, task_rows, threads).bytes);
   Workspace work(static_cast<char*>(context.gemm_cache().padding(bytes)), product, widens, task_rows,
                  threads);
   SparseGemm<T>(context, product, rows, work).run();
