@@ -1,27 +1,11 @@
 #include "backend/attention_decode_cpu.h"
 
 #include <algorithm>
-#include <bit>
-#include <cstring>
-#include <type_traits>
 
 #include "backend/attention_cpu.h"
 
 namespace ventris {
 namespace {
-
-/// kLanes activations in the type of the sums.
-template <typename T>
-[[gnu::always_inline]] inline Vector<Master<T>> load_numbers(const T* from) {
-  if constexpr (std::is_same_v<T, BF16>) {
-    typedef uint16_t Halves __attribute__((vector_size(kVectorBytes / 2)));
-    Halves halves;
-    std::memcpy(&halves, from, sizeof(halves));
-    return std::bit_cast<Vector<float>>(__builtin_convertvector(halves, VectorOf<float>::index) << 16);
-  } else {
-    return load_vector(from);
-  }
-}
 
 /// Sums of x * y over a head for kKeys rows y, each in kRowLanes lanes.
 template <typename T, int kKeys>

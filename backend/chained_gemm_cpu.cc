@@ -15,11 +15,12 @@
 namespace ventris {
 namespace {
 
-// The part of b that is packed at a time stays in the shared cache, as do the rows of op(a) that are copied
-// at a time, if necessary; its depth of the rows of a task stays in the L2 cache of a core.
+// The part of b that is packed at a time stays in the shared cache; its depth of the rows of a task stays in
+// the L2 cache of a core, as do the rows of op(a) that are copied at a time, if necessary.
 constexpr int64_t kDepth = 512;
 constexpr int64_t kColumns = 1024;
-constexpr int64_t kPreparedRows = 192;
+constexpr int64_t kPreparedRows = 192;  // of kDepth, of less depth more
+constexpr int64_t kLeastDepth = 64;
 // Above this share of needed elements few rows have none in a panel.
 constexpr double kMostNeeded = kVectorBytes == 64 ? 0.03 : 0.08;
 
@@ -48,11 +49,11 @@ class Workspace {
         columns(std::min(args.c.cols, kColumns)),
         wide(args.a.dtype == DType::kF32),
         prepared(args.transpose_a || !wide),
-        prepared_rows(prepared ? std::min(args.c.rows, kPreparedRows) : args.c.rows) {
+        prepared_rows(prepared ? std::min(args.c.rows, kDepth / std::max(depth, kLeastDepth) * kPreparedRows)
+                               : args.c.rows) {
     Pieces pieces(base);
     packed = pieces.take<char>(static_cast<int64_t>(packed_bytes(depth, columns, Packing::kF32)));
     if (prepared) a = pieces.matrix(prepared_rows, depth);
-    if (!wide && args.transpose_b) b = pieces.matrix(columns, depth);
     const bool at_once = k <= depth && !args.accumulate;
     if (args.c.dtype != DType::kF32 && !at_once) c = pieces.matrix(args.c.rows, columns);
     bytes = pieces.used();
@@ -66,7 +67,6 @@ class Workspace {
   int64_t prepared_rows;  // rows of a part of op(a)
   char* packed;           // a part of b in panels
   Tensor a;               // [prepared_rows, depth], a part of op(a) in f32
-  Tensor b;               // a part of a transposed b, widened
   Tensor c;               // [m, columns], the sums if c cannot hold them
   int64_t bytes;
 };
@@ -93,12 +93,8 @@ class ChainedGemm {
     const int64_t length = std::min(work_.depth, work_.k - p);
     const bool last = p + length == work_.k;
     const PackedMatrix b{work_.packed, length, width, Packing::kF32};
-    ConstTensor source = part(part(args_.b, !args_.transpose_b, p, length), args_.transpose_b, j, width);
-    if (work_.b) {
-      const Tensor widened = corner(work_.b, source.rows, source.cols);
-      convert<BF16, float>(context_, source, widened);
-      source = widened;
-    }
+    const ConstTensor source =
+        part(part(args_.b, !args_.transpose_b, p, length), args_.transpose_b, j, width);
     pack_cpu(context_, {.source = source, .transpose = args_.transpose_b, .to = b});
     for (int64_t i = 0; i < args_.c.rows; i += work_.prepared_rows) {
       const int64_t height = std::min(work_.prepared_rows, args_.c.rows - i);

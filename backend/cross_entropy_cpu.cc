@@ -15,27 +15,28 @@ namespace {
 constexpr int64_t kRows = 8;      // rows of one piece of work
 constexpr int64_t kBlock = 1024;  // columns summed in Master<T>; sums of blocks in f64
 
-/// bf16 cannot hold e^x accurately enough: it is recomputed for the gradient.
+/// bf16 cannot hold e^x accurately enough: the gradient needs a row of its own for them.
 template <typename T>
-constexpr bool kKeepExp = !std::is_same_v<T, BF16>;
+constexpr bool kHoldsExp = !std::is_same_v<T, BF16>;
 
 struct RowSums {
   double exp = 0.0;      // sum of e^(x - max)
   double shifted = 0.0;  // sum of x - max
 };
 
-/// With kStore, x becomes e^(x - max).
+/// With kStore, exps, which may be x, becomes e^(x - max).
 template <bool kStore, typename T>
-RowSums sum_row(T* x, int64_t n, Master<T> max) {
+RowSums sum_row(const T* x, int64_t n, Master<T> max, Master<T>* exps) {
   using M = Master<T>;
   RowSums sums;
   for (int64_t begin = 0; begin < n; begin += kBlock) {
-    T* const block = x + begin;
+    const T* const block = x + begin;
+    M* const stored = exps + begin;
     const auto [exp_sum, shifted_sum] =
         lane_sums<M>(std::min(n - begin, kBlock), [&](int64_t i, M& first, M& second) {
           const M shifted = load(block[i]) - max;
           const M e = exp_approx(shifted);
-          if constexpr (kStore) store(block[i], e);
+          if constexpr (kStore) stored[i] = e;
           first = e;
           second = shifted;
         });
@@ -112,16 +113,18 @@ struct RowGradient {
   }
 };
 
-template <bool kKept, bool kTempered, typename T>
-void write_gradient(T* x, int64_t vocab, const RowGradient<Master<T>>& d, const Master<T>* dense) {
+/// x of `from`, the logits in x or e^(x - max) where that was kept.
+template <bool kKept, bool kTempered, typename T, typename From>
+void write_gradient(const From* from, T* x, int64_t vocab, const RowGradient<Master<T>>& d,
+                    const Master<T>* dense) {
   static_assert(!(kKept && kTempered));
   if (dense != nullptr) {
 #pragma omp simd
     for (int64_t i = 0; i < vocab; ++i)
-      store(x[i], std::fma(-dense[i], d.target, d.template of<kKept, kTempered>(load(x[i]))));
+      store(x[i], std::fma(-dense[i], d.target, d.template of<kKept, kTempered>(load(from[i]))));
   } else {
 #pragma omp simd
-    for (int64_t i = 0; i < vocab; ++i) store(x[i], d.template of<kKept, kTempered>(load(x[i])));
+    for (int64_t i = 0; i < vocab; ++i) store(x[i], d.template of<kKept, kTempered>(load(from[i])));
   }
 }
 
@@ -138,7 +141,13 @@ void run(Context& context, const CrossEntropyArgs& args) {
   const M inverse = static_cast<M>(1.0 / temperature);
   M* loss = args.loss.as<M>();
   M* nll = args.nll.as<M>();
-  context.pool().for_ranges(args.logits.rows, kRows, [&](int64_t first, int64_t last, int) {
+  const bool keeps = args.gradient && !tempered;
+  const int64_t room = keeps && !kHoldsExp<T> ? padded<M>(vocab) : 0;
+  const int threads = context.pool().threads();
+  need_scratch(context, static_cast<size_t>(threads * room) * sizeof(M));
+  ArenaScope scope(context.scratch());
+  M* all_exps = context.scratch().allocate_array<M>(threads * room);
+  context.pool().for_ranges(args.logits.rows, kRows, [&](int64_t first, int64_t last, int thread) {
     for (int64_t t = first; t < last; ++t) {
       T* x = args.logits.row<T>(t);
       if (args.first_row + t >= tokens) {
@@ -153,8 +162,13 @@ void run(Context& context, const CrossEntropyArgs& args) {
       const M at_label = load(x[label]) - max;
       std::optional<SoftRow<T>> soft;
       if constexpr (kSoft) soft.emplace(args.soft, t, x, vocab, max);
-      const bool keeps = args.gradient && kKeepExp<T> && !tempered;
-      const RowSums sums = keeps ? sum_row<kKeepExp<T>>(x, vocab, max) : sum_row<false>(x, vocab, max);
+      M* exps;
+      if constexpr (kHoldsExp<T>) {
+        exps = x;
+      } else {
+        exps = all_exps + thread * room;
+      }
+      const RowSums sums = keeps ? sum_row<true>(x, vocab, max, exps) : sum_row<false>(x, vocab, max, exps);
       const double weight = args.weights == nullptr ? 1.0 : static_cast<double>(args.weights[t]);
       const double log_sum = portable_log(sums.exp);
       const double row_nll = log_sum - static_cast<double>(at_label);
@@ -183,9 +197,9 @@ void run(Context& context, const CrossEntropyArgs& args) {
           .target = static_cast<M>(soft_scale)};
       const M* dense = kSoft ? soft->dense() : nullptr;
       if (tempered) {
-        write_gradient<false, kSoft>(x, vocab, d, dense);
+        write_gradient<false, kSoft>(x, x, vocab, d, dense);
       } else {
-        write_gradient<kKeepExp<T>, false>(x, vocab, d, dense);
+        write_gradient<true, false>(exps, x, vocab, d, dense);
       }
       const double p_label = portable_exp(-row_nll);
       double d_label = hard_scale * (p_label - (1.0 - smoothing) - smoothing / static_cast<double>(vocab));

@@ -28,8 +28,9 @@ struct BF16 {
   BF16() = default;
   explicit BF16(float value) {
     const uint32_t u = std::bit_cast<uint32_t>(value);
-    const uint32_t rounded = (u + 0x7FFFu + ((u >> 16) & 1u)) >> 16;
-    bits = static_cast<uint16_t>(value == value ? rounded : (u >> 16) | 0x40u);
+    const uint32_t to_nearest = 0x7FFFu + ((u >> 16) & 1u);
+    const uint32_t to_quiet = ~u & 0x400000u;
+    bits = static_cast<uint16_t>((u + (value == value ? to_nearest : to_quiet)) >> 16);
   }
   explicit operator float() const { return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16); }
 };

@@ -45,12 +45,12 @@ void pack_rows(const PackArgs& args, int64_t first_panel, int64_t end_panel) {
   }
 }
 
-template <typename T>
+template <typename T, typename From>
 void pack_transposed(const PackArgs& args, int64_t panel) {
   const PanelColumns columns(args, panel);
   const int64_t from = columns.begin - args.first_column;
   if constexpr (std::is_same_v<T, float>) {
-    transpose(args.source.row<float>(from), args.source.stride,
+    transpose(args.source.row<From>(from), args.source.stride,
               packed_at<T>(args.to, panel, 0) + columns.begin - panel * kPackedPanel, kPackedPanel,
               args.to.rows, columns.end - columns.begin);
   } else {
@@ -58,10 +58,16 @@ void pack_transposed(const PackArgs& args, int64_t panel) {
       T* to = packed_at<T>(args.to, panel, k);
       for (int64_t column = columns.begin; column < columns.end; ++column) {
         store(to[(column - panel * kPackedPanel) * kPackedStep<T>],
-              args.source.row<float>(column - args.first_column)[k]);
+              load(args.source.row<From>(column - args.first_column)[k]));
       }
     }
   }
+}
+
+template <typename T, typename From>
+void pack_panels(const PackArgs& args, int64_t first_panel, int64_t end_panel) {
+  if (!args.transpose) return pack_rows<T, From>(args, first_panel, end_panel);
+  for (int64_t panel = first_panel; panel < end_panel; ++panel) pack_transposed<T, From>(args, panel);
 }
 
 template <typename T>
@@ -72,10 +78,8 @@ void pack_all(Context& context, const PackArgs& args) {
   const int64_t first = args.first_column / kPackedPanel;
   const int64_t count = (args.first_column + cols + kPackedPanel - 1) / kPackedPanel - first;
   context.pool().for_ranges(count, kTogether, [&](int64_t begin, int64_t end, int) {
-    if (!args.transpose && args.source.dtype == DType::kBF16)
-      return pack_rows<T, BF16>(args, first + begin, first + end);
-    if (!args.transpose) return pack_rows<T, float>(args, first + begin, first + end);
-    for (int64_t panel = begin; panel < end; ++panel) pack_transposed<T>(args, first + panel);
+    args.source.dtype == DType::kBF16 ? pack_panels<T, BF16>(args, first + begin, first + end)
+                                      : pack_panels<T, float>(args, first + begin, first + end);
   });
 }
 

@@ -5,7 +5,7 @@
 namespace ventris {
 
 size_t packed_bytes_cpu(int64_t rows, int64_t cols, Packing packing);
-/// Also takes a source in bf16 if it is not transposed.
+/// Also takes a source in bf16.
 void pack_cpu(Context& context, const PackArgs& args);
 /// The elements of a column as stored in the packed matrix. T is its dtype.
 template <typename T>

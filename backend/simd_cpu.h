@@ -4,7 +4,9 @@
 #include <bit>
 #include <cmath>
 #include <cstdint>
+#include <cstring>
 #include <limits>
+#include <type_traits>
 
 #include "backend/dtype.h"
 #include "backend/elementary.h"
@@ -34,6 +36,19 @@ inline void store(double& to, double value) {
 }
 inline void store(BF16& to, float value) {
   to = BF16(value);
+}
+
+/// kLanes<Master<T>> activations in the type of the sums.
+template <typename T>
+[[gnu::always_inline]] inline Vector<Master<T>> load_numbers(const T* from) {
+  if constexpr (std::is_same_v<T, BF16>) {
+    typedef uint16_t Halves __attribute__((vector_size(kVectorBytes / 2)));
+    Halves halves;
+    std::memcpy(&halves, from, sizeof(halves));
+    return std::bit_cast<Vector<float>>(__builtin_convertvector(halves, VectorOf<float>::index) << 16);
+  } else {
+    return load_vector(from);
+  }
 }
 
 /// Calls body(T{}) with the element type of `dtype`.

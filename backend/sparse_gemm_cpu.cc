@@ -270,13 +270,12 @@ bool is_finite(Context& context, const ConstTensor& x) {
 /// The work memory of a product; only measures if `base` is null.
 class Workspace {
  public:
-  Workspace(char* base, const Product& product, bool widens, int64_t task_rows, int threads)
+  Workspace(char* base, const Product& product, int64_t task_rows, int threads)
       : columns(std::min(product.columns(), kColumns)),
         depth(product.c.dtype == DType::kF32 ? std::min(product.depth(), kDepth) : product.depth()) {
     Pieces pieces(base);
     packed =
         pieces.take<float>((columns + kGroup - 1) / kGroup * kGroupPanels * packed_panel_size<float>(depth));
-    if (widens) widened = pieces.matrix(columns, depth);
     const int64_t lists = (depth + kListSteps - 1) / kListSteps;
     for (int thread = 0; thread < threads; ++thread) {
       auto* const values = pieces.take<float>(task_rows * depth + kLookedAt);
@@ -291,7 +290,6 @@ class Workspace {
   int64_t columns;  // of a part
   int64_t depth;
   float* packed = nullptr;  // op(b) of a part
-  Tensor widened;           // [columns, depth], a transposed b in f32, or empty
   std::vector<Memory> memory;
   int64_t bytes = 0;
 };
@@ -327,14 +325,9 @@ class SparseGemm {
                   kGroupPanels * part.panel_size(), 0.0F);
     }
     const ConstTensor& b = product_.b;
-    ConstTensor source = product_.transpose_b
-                             ? b.row_range(part.column, part.columns).col_range(part.first, part.depth)
-                             : b.row_range(part.first, part.depth).col_range(part.column, part.columns);
-    if (work_.widened) {
-      const Tensor widened = corner(work_.widened, source.rows, source.cols);
-      convert<T, float>(context_, source, widened);
-      source = widened;
-    }
+    const ConstTensor source = product_.transpose_b
+                                   ? b.row_range(part.column, part.columns).col_range(part.first, part.depth)
+                                   : b.row_range(part.first, part.depth).col_range(part.column, part.columns);
     pack_cpu(context_, {.source = source,
                         .transpose = product_.transpose_b,
                         .to = {work_.packed, part.depth, part.columns, Packing::kF32}});
@@ -382,10 +375,8 @@ bool multiply_all(Context& context, const GemmArgs& args) {
                    std::max((m + kRows - 1) / kRows, std::min<int64_t>(threads, m / kLookedAt))};
   int64_t task_rows = 0;
   for (int64_t i = 0; i < rows.count; ++i) task_rows = std::max(task_rows, rows.length(i));
-  const bool widens = product.transpose_b && !std::is_same_v<T, float>;
-  const auto bytes = static_cast<size_t>(Workspace(nullptr, product, widens, task_rows, threads).bytes);
-  Workspace work(static_cast<char*>(context.gemm_cache().padding(bytes)), product, widens, task_rows,
-                 threads);
+  const auto bytes = static_cast<size_t>(Workspace(nullptr, product, task_rows, threads).bytes);
+  Workspace work(static_cast<char*>(context.gemm_cache().padding(bytes)), product, task_rows, threads);
   SparseGemm<T>(context, product, rows, work).run();
   return true;
 }

@@ -61,7 +61,9 @@ class SparseLists {
         add(list, r, a.row<T>(r), a.cols);
       } else {
         float widened[kListSteps];
-        widen(a.row<T>(r), a.cols, widened);
+        const T* const row = a.row<T>(r);
+#pragma omp simd
+        for (int64_t k = 0; k < a.cols; ++k) widened[k] = load(row[k]);
         add(list, r, widened, a.cols);
       }
     }
@@ -81,22 +83,10 @@ class SparseLists {
         for (int64_t i = 2 * kLookedAt; i < 3 * kLookedAt; ++i) {
           for (int64_t j = 0; j < kColumns; j += kOfLine<T>) __builtin_prefetch(from + i * a.stride + j);
         }
-        if constexpr (std::is_same_v<T, float>) {
-          transpose(from, a.stride, turned + k, kTurnedRow, count, steps);
-        } else {
-          alignas(64) float widened[kLookedAt * kColumns];
-          for (int64_t i = 0; i < steps; ++i) widen(from + i * a.stride, count, widened + i * kColumns);
-          transpose(widened, kColumns, turned + k, kTurnedRow, count, steps);
-        }
+        transpose(from, a.stride, turned + k, kTurnedRow, count, steps);
       }
       for (int64_t i = 0; i < count; ++i) add(list, r + i, turned + i * kTurnedRow, a.rows);
     }
-  }
-
-  template <typename T>
-  static void widen(const T* from, int64_t count, float* to) {
-#pragma omp simd
-    for (int64_t i = 0; i < count; ++i) to[i] = load(from[i]);
   }
 
   void add(int64_t list, int64_t row, const float* from, int64_t steps) {

@@ -18,15 +18,17 @@ struct ChainForm {
   bool bias = false;
   bool relu = false;
   bool accumulate = false;
+  DType dtype = DType::kF32;  // of a and b
+  DType c_dtype = DType::kF32;
 };
 
 struct ChainOperands {
   ChainOperands(int64_t m, int64_t n, int64_t k, const ChainForm& form)
       : form(form),
         depth(k),
-        a(Buffer::random(form.transpose_a ? k : m, form.transpose_a ? m : k, DType::kF32, 1)),
-        b(Buffer::random(form.transpose_b ? n : k, form.transpose_b ? k : n, DType::kF32, 2)),
-        before(Buffer::random(m, n, DType::kF32, 3)),
+        a(Buffer::random(form.transpose_a ? k : m, form.transpose_a ? m : k, form.dtype, 1)),
+        b(Buffer::random(form.transpose_b ? n : k, form.transpose_b ? k : n, form.dtype, 2)),
+        before(Buffer::random(m, n, form.c_dtype, 3)),
         c(before),
         bias(Buffer::random(1, n, DType::kF32, 4)) {}
 
@@ -41,15 +43,16 @@ struct ChainOperands {
             .accumulate = form.accumulate};
   }
 
-  float expected(int64_t row, int64_t col) {
-    float sum = form.accumulate ? before.view().row<float>(row)[col] : 0.0F;
+  double expected(int64_t row, int64_t col) const {
+    auto sum = form.accumulate ? static_cast<float>(before.get(row, col)) : 0.0F;
     for (int64_t p = 0; p < depth; ++p) {
-      const float x = form.transpose_a ? a.view().row<float>(p)[row] : a.view().row<float>(row)[p];
-      const float y = form.transpose_b ? b.view().row<float>(col)[p] : b.view().row<float>(p)[col];
-      sum = std::fma(x, y, sum);
+      const double x = form.transpose_a ? a.get(p, row) : a.get(row, p);
+      const double y = form.transpose_b ? b.get(col, p) : b.get(p, col);
+      sum = std::fma(static_cast<float>(x), static_cast<float>(y), sum);
     }
-    if (form.bias) sum += bias.view().as<float>()[col];
-    return form.relu ? std::max(sum, 0.0F) : sum;
+    if (form.bias) sum += static_cast<float>(bias.get(0, col));
+    if (form.relu) sum = std::max(sum, 0.0F);
+    return form.c_dtype == DType::kBF16 ? static_cast<float>(BF16(sum)) : sum;
   }
 
   ChainForm form;
@@ -67,11 +70,11 @@ void expect_chains(int64_t m, int64_t n, int64_t k, const ChainForm& form, int t
   cpu_kernels().chained_gemm(context, o.args());
   int64_t different = 0;
   for (int64_t row = 0; row < m; ++row) {
-    for (int64_t col = 0; col < n; ++col)
-      different += o.c.view().row<float>(row)[col] != o.expected(row, col);
+    for (int64_t col = 0; col < n; ++col) different += o.c.get(row, col) != o.expected(row, col);
   }
   EXPECT_EQ(different, 0) << m << " x " << n << " x " << k << (form.transpose_a ? " a^T" : "")
-                          << (form.transpose_b ? " b^T" : "") << (form.accumulate ? " accumulated" : "");
+                          << (form.transpose_b ? " b^T" : "") << (form.accumulate ? " accumulated" : "")
+                          << ", " << name_of(form.dtype) << " to " << name_of(form.c_dtype);
 }
 
 TEST(ChainedGemm, EveryElementIsOneChainInOrderOfDepth) {
@@ -93,6 +96,27 @@ TEST(ChainedGemm, ChainsGoOnFromPartToPart) {
   expect_chains(9, 2100, 530, {.transpose_b = true, .bias = true}, 1);
   expect_chains(523, 41, 1500, {.transpose_a = true, .accumulate = true}, 2);
   expect_chains(1100, 70, 300, {.transpose_a = true}, 4);
+}
+
+// A processor without products of bf16 widens factors where it copies them, and rounds each element once.
+TEST(ChainedGemm, WidensBF16AndRoundsOnce) {
+  for (const DType c_dtype : {DType::kF32, DType::kBF16}) {
+    for (const bool transpose_a : {false, true}) {
+      for (const bool transpose_b : {false, true}) {
+        ChainForm form{.transpose_a = transpose_a,
+                       .transpose_b = transpose_b,
+                       .dtype = DType::kBF16,
+                       .c_dtype = c_dtype};
+        for (const auto& [m, n, k] : {std::tuple{1, 1, 1}, {3, 19, 9}, {200, 67, 129}, {1700, 40, 24}})
+          expect_chains(m, n, k, form, 2);
+        form.accumulate = true;
+        expect_chains(37, 1100, 530, form, 3);
+        form.accumulate = false;
+        form.bias = form.relu = true;
+        expect_chains(205, 1031, 70, form, 1);
+      }
+    }
+  }
 }
 
 }  // namespace
