@@ -310,7 +310,9 @@ class Tmux(FullProgressTest):
     def test_it_survives_resizes(self):
         self.start(self.train("resized", *ENDLESS, "--log-every", 5, "--valid-every", 50))
         self.wait_until(lambda lines: self.step_shown(lines) > 50)
-        for columns, rows in ((60, 24), (40, 24), (100, 24), (80, 15), (80, 24), (200, 50), (99, 30), (80, 24), (40, 24), (20, 24), (80, 24)):
+        # Lower and narrower one after the other: of rows that rewrap while there is room for less, the first are out of reach.
+        sizes = [(60, 24), (40, 24), (100, 24), (80, 24), (80, 15), (80, 24), (200, 50), (99, 50), (99, 30), (80, 30), (80, 24), (40, 24), (20, 24), (80, 24)]
+        for columns, rows in sizes:
             self.resize(columns, rows)
             time.sleep(0.3)  # tmux tells of the next size at once again
             picture, log = self.check_log_and_picture(self.frame(), resized=True)
