@@ -171,7 +171,12 @@ class Supervise(support.CommandLineTest):
             rank = support.start(["sleep", "600"], PMIX_NAMESPACE=number)
             self.addCleanup(lambda rank=rank: (rank.kill(), rank.communicate()))
         with mmap.mmap(used[0], 0):
-            text = self.end_of(self.start("--max-restarts", 1, *SHELL, "exit 69"))
+            for _ in range(3):  # the supervisor of another test may be the first
+                text = self.end_of(self.start("--max-restarts", 1, *SHELL, "exit 69"))
+                if os.path.exists(left[1]) or left[1] in text:
+                    break
+                os.close(left[0])
+                left = segment("left")
         self.assertIn(f"removed leftovers of killed jobs: {left[1]}", text)
         self.assertEqual([os.path.exists(path) for path in (left[1], theirs[1], used[1], *ending)], [False] + 4 * [True])
         for file, _ in (left, theirs, used):
