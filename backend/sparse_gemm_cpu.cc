@@ -1,5 +1,7 @@
 #include "backend/sparse_gemm_cpu.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <atomic>
 #include <bit>
@@ -45,13 +47,33 @@ constexpr int64_t kColumns = 512;
 /// time.
 constexpr int64_t kDeepestBF16 = 4096;
 
+int64_t level1_bytes() {
+  constexpr int64_t kUnknown = int64_t{32} << 10;
+#if defined(_SC_LEVEL1_DCACHE_SIZE)
+  static const int64_t bytes = sysconf(_SC_LEVEL1_DCACHE_SIZE);
+  if (bytes > 0) return bytes;
+#endif
+  return kUnknown;
+}
+
+/// Depth of the lists of a factor with this share of others than zero. Every row of a task is multiplied with
+/// the same part of a group, which stays in the nearest cache beside sums and lists if it is short. Lists of
+/// few elements are longer, as sums are read and written once for each.
+int64_t list_steps(double density) {
+  constexpr double kElements = 12.0;
+  const int64_t near = level1_bytes() * 3 / 4 / (kGroup * static_cast<int64_t>(sizeof(float)));
+  const double few = kElements / std::max(density, kElements / static_cast<double>(kMostListSteps));
+  const int64_t steps = std::max(near, static_cast<int64_t>(few));
+  return std::clamp(steps / kLookedAt * kLookedAt, kLookedAt, kMostListSteps);
+}
+
 /// Whether it takes less time to leave out the zeros of a factor with this share of others. In cycles for
 /// each of its elements, measured (docs/results.md): to look at it, its part of the reading and writing of
 /// sums, and a multiple of a row, whose vectors come from the cache, against two multiply-adds a cycle.
 bool is_faster(double density, int64_t columns) {
-  constexpr double kLook = 2.5;
+  constexpr double kLook = 1.5;
   constexpr double kOfSums = 0.12;
-  constexpr double kMultiple = kVectorBytes == 64 ? 13.0 : 9.0;
+  constexpr double kMultiple = kVectorBytes == 64 ? 7.0 : 6.0;
   constexpr double kOfPeak = 0.9;
   const int64_t groups = (columns + kGroup - 1) / kGroup;
   const int64_t vectors = (columns + kPackedPanel - 1) / kPackedPanel * kPanelVectors;
@@ -120,11 +142,12 @@ struct Part {
   int64_t first;  // of the depth
   int64_t depth;
   const float* packed;  // op(b) of the part
-  bool last;            // of the depth
+  int64_t list_steps;
+  bool last;  // of the depth
 
   int64_t panel_size() const { return packed_panel_size<float>(depth); }
-  int64_t lists() const { return (depth + kListSteps - 1) / kListSteps; }
-  int64_t steps(int64_t list) const { return std::min(kListSteps, depth - list * kListSteps); }
+  int64_t lists() const { return (depth + list_steps - 1) / list_steps; }
+  int64_t steps(int64_t list) const { return std::min(list_steps, depth - list * list_steps); }
 };
 
 /// Rows [row, row + rows) of a part of a product.
@@ -169,14 +192,20 @@ class Task {
   /// Adds the products with the elements of a list to the sums of a row, or does nothing and returns false if
   /// one of the sums would be -0.
   bool add(int64_t list, const SparseList& elements, bool from_zero, float* to) const {
-    const auto* const b = reinterpret_cast<const char*>(packed_ + list * kListSteps * kPackedPanel);
-    const int64_t panel_size = part_.panel_size();
+    const char* panel[kGroupPanels];
+    for (int p = 0; p < kGroupPanels; ++p) {
+      panel[p] = reinterpret_cast<const char*>(packed_ + list * part_.list_steps * kPackedPanel +
+                                               p * part_.panel_size());
+    }
     Sum sum[kGroupVectors];
     each_vector([&](int v) { sum[v] = from_zero ? Sum{} : load_vector(to + v * kLanes<float>); });
     for (int64_t i = 0; i < elements.count; ++i) {
-      const auto* row = reinterpret_cast<const float*>(b + elements.offsets[i]);
+      const int64_t offset = elements.offsets[i];
       const Sum factor = in_all_lanes(elements.values[i]);
-      each_vector([&](int v) { sum[v] = fused(factor, row_vector(row, panel_size, v), sum[v]); });
+      each_vector([&](int v) {
+        const auto* row = reinterpret_cast<const float*>(panel[v / kPanelVectors] + offset);
+        sum[v] = fused(factor, load_vector(row + v % kPanelVectors * kLanes<float>), sum[v]);
+      });
     }
     if (has_negative_zero(sum)) return false;
     each_vector([&](int v) { store_vector(to + v * kLanes<float>, sum[v]); });
@@ -185,12 +214,12 @@ class Task {
 
   /// add() with the zeros.
   [[gnu::noinline]] void add_all(int64_t list, int64_t r, bool from_zero) const {
-    const float* row = packed_ + list * kListSteps * kPackedPanel;
+    const float* row = packed_ + list * part_.list_steps * kPackedPanel;
     float* const to = sums_ + r * stride_;
     Sum sum[kGroupVectors];
     each_vector([&](int v) { sum[v] = from_zero ? Sum{} : load_vector(to + v * kLanes<float>); });
     for (int64_t k = 0; k < part_.steps(list); ++k, row += kPackedPanel) {
-      const int64_t at = part_.first + list * kListSteps + k;
+      const int64_t at = part_.first + list * part_.list_steps + k;
       const ConstTensor& a = product_.a;
       const Sum factor =
           in_all_lanes(load(product_.transpose_a ? a.row<T>(at)[row_ + r] : a.row<T>(row_ + r)[at]));
@@ -270,23 +299,25 @@ bool is_finite(Context& context, const ConstTensor& x) {
 /// The work memory of a product; only measures if `base` is null.
 class Workspace {
  public:
-  Workspace(char* base, const Product& product, int64_t task_rows, int threads)
-      : columns(std::min(product.columns(), kColumns)),
+  Workspace(char* base, const Product& product, int64_t task_rows, int64_t steps, int threads)
+      : list_steps(steps),
+        columns(std::min(product.columns(), kColumns)),
         depth(product.c.dtype == DType::kF32 ? std::min(product.depth(), kDepth) : product.depth()) {
     Pieces pieces(base);
     packed =
         pieces.take<float>((columns + kGroup - 1) / kGroup * kGroupPanels * packed_panel_size<float>(depth));
-    const int64_t lists = (depth + kListSteps - 1) / kListSteps;
+    const int64_t lists = (depth + list_steps - 1) / list_steps;
     for (int thread = 0; thread < threads; ++thread) {
       auto* const values = pieces.take<float>(task_rows * depth + kLookedAt);
       auto* const offsets = pieces.take<uint16_t>(task_rows * depth + kLookedAt);
       auto* const begin = pieces.take<int32_t>(lists * task_rows + 1);
       auto* const sums = pieces.take<float>(task_rows * kGroup);
-      if (base != nullptr) memory.push_back({SparseLists(values, offsets, begin), sums});
+      if (base != nullptr) memory.push_back({SparseLists(list_steps, values, offsets, begin), sums});
     }
     bytes = pieces.used();
   }
 
+  int64_t list_steps;
   int64_t columns;  // of a part
   int64_t depth;
   float* packed = nullptr;  // op(b) of a part
@@ -309,6 +340,7 @@ class SparseGemm {
                         .first = first,
                         .depth = depth,
                         .packed = work_.packed,
+                        .list_steps = work_.list_steps,
                         .last = first + depth == product_.depth()};
         pack(part);
         product_.c.dtype == DType::kF32 ? multiply<float>(part) : multiply<T>(part);
@@ -361,8 +393,11 @@ bool multiply_all(Context& context, const GemmArgs& args) {
                   .accumulate = args.accumulate};
   if (product.rows() * product.columns() * product.depth() < kLeast) return false;
   if (args.c.dtype != DType::kF32 && product.depth() > kDeepestBF16) return false;
-  if (!is_faster(density(args.a), product.columns())) {
-    if (!is_for_strips(args) || !is_faster(density(args.b), product.rows())) return false;
+  double share = density(args.a);
+  if (!is_faster(share, product.columns())) {
+    if (!is_for_strips(args)) return false;
+    share = density(args.b);
+    if (!is_faster(share, product.rows())) return false;
     std::swap(product.a, product.b);
     product.transpose_a = true;
     product.transpose_b = false;
@@ -375,8 +410,9 @@ bool multiply_all(Context& context, const GemmArgs& args) {
                    std::max((m + kRows - 1) / kRows, std::min<int64_t>(threads, m / kLookedAt))};
   int64_t task_rows = 0;
   for (int64_t i = 0; i < rows.count; ++i) task_rows = std::max(task_rows, rows.length(i));
-  const auto bytes = static_cast<size_t>(Workspace(nullptr, product, task_rows, threads).bytes);
-  Workspace work(static_cast<char*>(context.gemm_cache().padding(bytes)), product, task_rows, threads);
+  const int64_t steps = list_steps(share);
+  const auto bytes = static_cast<size_t>(Workspace(nullptr, product, task_rows, steps, threads).bytes);
+  Workspace work(static_cast<char*>(context.gemm_cache().padding(bytes)), product, task_rows, steps, threads);
   SparseGemm<T>(context, product, rows, work).run();
   return true;
 }

@@ -14,10 +14,10 @@
 /// The elements of a matrix that are not zero, by rows, for products with a packed matrix.
 namespace ventris {
 
-/// Depth of a list: rows of a panel whose offset in bytes has 16 bits.
-inline constexpr int64_t kListSteps = 256;
+/// Greatest depth of a list: rows of a panel whose offset in bytes has 16 bits.
+inline constexpr int64_t kMostListSteps = 256;
 inline constexpr int64_t kPanelRowBytes = kPackedPanel * static_cast<int64_t>(sizeof(float));
-static_assert((kListSteps - 1) * kPanelRowBytes <= UINT16_MAX);
+static_assert((kMostListSteps - 1) * kPanelRowBytes <= UINT16_MAX);
 
 struct SparseList {
   const float* values;
@@ -28,10 +28,10 @@ struct SparseList {
 /// Lists of some rows of op(a), by depth, then by row, in memory of the caller.
 class SparseLists {
  public:
-  /// `values` and `offsets` have room for rows * depth + kLookedAt elements, `begin` for
-  /// lists * rows + 1.
-  SparseLists(float* values, uint16_t* offsets, int32_t* begin)
-      : values_(values), offsets_(offsets), begin_(begin) {}
+  /// `steps` is the depth of a list. `values` and `offsets` have room for rows * depth + kLookedAt elements,
+  /// `begin` for lists * rows + 1.
+  SparseLists(int64_t steps, float* values, uint16_t* offsets, int32_t* begin)
+      : steps_(steps), values_(values), offsets_(offsets), begin_(begin) {}
 
   /// Those of a, which is [rows, depth], or of its transpose, if a is [depth, rows].
   template <typename T>
@@ -40,8 +40,8 @@ class SparseLists {
     const int64_t depth = transposed ? a.rows : a.cols;
     used_ = 0;
     int64_t list = 0;
-    for (int64_t first = 0; first < depth; first += kListSteps, ++list) {
-      const int64_t steps = std::min(kListSteps, depth - first);
+    for (int64_t first = 0; first < depth; first += steps_, ++list) {
+      const int64_t steps = std::min(steps_, depth - first);
       transposed ? add_columns<T>(list, a.row_range(first, steps))
                  : add_rows<T>(list, a.col_range(first, steps));
     }
@@ -57,10 +57,12 @@ class SparseLists {
   template <typename T>
   void add_rows(int64_t list, const ConstTensor& a) {
     for (int64_t r = 0; r < rows_; ++r) {
+      const T* const later = a.row<T>(r) + kFetchedRows * a.stride;
+      for (int64_t k = 0; k < a.cols; k += kOfLine<T>) __builtin_prefetch(later + k);
       if constexpr (std::is_same_v<T, float>) {
         add(list, r, a.row<T>(r), a.cols);
       } else {
-        float widened[kListSteps];
+        float widened[kMostListSteps];
         const T* const row = a.row<T>(r);
 #pragma omp simd
         for (int64_t k = 0; k < a.cols; ++k) widened[k] = load(row[k]);
@@ -73,7 +75,7 @@ class SparseLists {
   void add_columns(int64_t list, const ConstTensor& a) {
     // Whole lines of each row: the rest of the rows evicts them if their stride is a power of two.
     constexpr int64_t kColumns = 32;
-    constexpr int64_t kTurnedRow = kListSteps + kOfLine<float>;
+    constexpr int64_t kTurnedRow = kMostListSteps + kOfLine<float>;
     alignas(64) float turned[kColumns * kTurnedRow];
     for (int64_t r = 0; r < rows_; r += kColumns) {
       const int64_t count = std::min(kColumns, rows_ - r);
@@ -103,6 +105,7 @@ class SparseLists {
     used_ = static_cast<int32_t>(used);
   }
 
+  int64_t steps_;
   float* values_;
   uint16_t* offsets_;
   int32_t* begin_;  // of each list; it ends where the next one begins

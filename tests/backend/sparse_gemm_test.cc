@@ -117,6 +117,14 @@ TEST(SparseGemm, HasTheBitsOfAllMultiplications) {
   }
 }
 
+// The depth of a list depends on the share of zeros.
+TEST(SparseGemm, ListsOfAnyDepthHaveTheBitsOfAllMultiplications) {
+  for (const double density : {0.3, 0.07, 0.01}) {
+    expect_all_terms(SparseOperands(50, 128, 700, {}, density), 1);
+    expect_all_terms(SparseOperands(50, 256, 700, {.transpose_a = true, .accumulate = true}, density), 2);
+  }
+}
+
 // More than is packed or listed at a time, by depth, by columns and by rows.
 TEST(SparseGemm, ChainsGoOnFromPartToPart) {
   expect_all_terms(SparseOperands(9, 600, 4500, {.bias = true, .relu = true}), 1);
