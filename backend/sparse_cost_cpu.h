@@ -34,18 +34,20 @@ inline int64_t list_steps(double density) {
   return std::clamp(steps / kLookedAt * kLookedAt, kLookedAt, kMostListSteps);
 }
 
-/// Whether it takes less time to leave out the zeros of a factor with this share of others. In cycles for
-/// each of its elements, measured (docs/results.md): to look at it, its part of the reading and writing of
-/// sums, and a multiple of a row, whose vectors come from the cache, against two multiply-adds a cycle.
-inline bool is_faster(double density, int64_t columns) {
+/// Whether it takes less time to leave out the zeros of a factor with this share of others, on `tasks`
+/// threads instead of `threads`. In cycles for each of its elements, measured (docs/results.md): to look at
+/// it, its part of the reading and writing of sums, and a multiple of a row, whose vectors come from the
+/// cache, against two multiply-adds a cycle.
+inline bool is_faster(double density, int64_t columns, int64_t tasks = 1, int64_t threads = 1) {
   constexpr double kLook = 1.5;
   constexpr double kOfSums = 0.12;
   constexpr double kMultiple = kVectorBytes == 64 ? 7.0 : 6.0;
   constexpr double kOfPeak = 0.9;
   const int64_t groups = (columns + kGroup - 1) / kGroup;
   const int64_t vectors = (columns + kPackedPanel - 1) / kPackedPanel * kPanelVectors;
-  return kLook + static_cast<double>(groups) * (kOfSums + density * kMultiple) <
-         static_cast<double>(vectors) / 2 / kOfPeak;
+  const double sparse = kLook + static_cast<double>(groups) * (kOfSums + density * kMultiple);
+  const double full = static_cast<double>(vectors) / 2 / kOfPeak;
+  return sparse * static_cast<double>(threads) < full * static_cast<double>(tasks);
 }
 
 }  // namespace ventris

@@ -35,12 +35,12 @@ bool has_zeros(const ConstTensor& a) {
 bool sparse_packed_gemm_cpu(Context& context, const PackedGemmArgs& args) {
   if (!args.b.finite || args.c.dtype != DType::kF32 || args.a.cols == 0 || !has_zeros(args.a)) return false;
   const double share = density(args.a);
-  if (!is_faster(share, args.c.cols)) return false;
   const int64_t m = args.a.rows;
   const double multiplications = share * static_cast<double>(m * args.c.cols * args.b.rows);
   const int64_t threads = multiplications < kSmall ? 1 : context.pool().threads();
   const int64_t tasks = std::max((m + kMostRows - 1) / kMostRows, std::min(threads, m / kLeastRows));
   const Split rows{m, 1, std::max<int64_t>(tasks, 1)};
+  if (!is_faster(share, args.c.cols, std::min(rows.count, threads), threads)) return false;
   const int64_t steps = list_steps(share);
   const int64_t task_rows = rows.whole_length(rows.count - 1);
   std::vector<SparseMemory> memory;
