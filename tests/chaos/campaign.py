@@ -360,8 +360,8 @@ class Campaign:
             # It may have been killed before it reported that.
             if code == 0 and newest is not None and newest[0] < plans.STEPS:
                 raise Failure(f"the job did not resume from {newest[1]}")
-            # Nor does the next start report what this one has set aside.
-            if code != 0 and expected.damaged is not None and os.path.exists(expected.damaged + ".damaged"):
+            # Nor does the next start report what this one has set aside. One of that name may be there from before.
+            if code != 0 and expected.damaged is not None and not os.path.exists(expected.damaged):
                 expected.damaged = None
             return
         if newest is None or match[1] != newest[1]:
