@@ -92,6 +92,8 @@ class ChainedGemm {
   void add_depth(int64_t j, int64_t width, int64_t p, const Tensor& sums) {
     const int64_t length = std::min(work_.depth, work_.k - p);
     const bool last = p + length == work_.k;
+    // Not known to be finite: sparse_gemm_cpu() has looked for zeros, and a sparse packed product would take
+    // the work memory for its own.
     const PackedMatrix b{work_.packed, length, width, Packing::kF32};
     const ConstTensor source =
         part(part(args_.b, !args_.transpose_b, p, length), args_.transpose_b, j, width);
