@@ -26,6 +26,8 @@ constexpr int64_t kStrip = kBlockRows;
 constexpr int64_t kApart = kOfLine<float>;
 // Rows of a panel that are copied at a time.
 constexpr int64_t kPanelRows = kVectorBytes == 64 ? 128 : 256;
+// The last columns of c, whose panels fetch what is copied next: each of them a sixth.
+constexpr int64_t kFetchingColumns = 7 * kPackedPanel;
 // Columns of the first factor that are copied at a time; with kPanelRows rows they stay in the L2 cache.
 constexpr int64_t kColumns = 86 * kStrip;
 
@@ -33,47 +35,102 @@ constexpr int64_t strip_size(int64_t depth) {
   return kStrip * depth + kApart;
 }
 
-/// Cuts a [depth, at most kColumns] into strips [depth, kStrip], one after another.
-template <typename T>
-void copy_to_strips(const ConstTensor& a, float* strips) {
-  alignas(64) float widened[kColumns];
-  for (int64_t k = 0; k < a.rows; ++k) {
-    const T* const row = a.row<T>(k);
-    const float* from = widened;
-    if constexpr (std::is_same_v<T, float>) {
-      from = row;
+// What is written to a row of a strip at a time, whole vectors; the next row overwrites what is too much.
+constexpr int64_t kWritten = 8;
+static_assert(kWritten >= kStrip && kWritten - kStrip <= kApart);
+// Rows that are written to a strip before the next strip, and columns that are whole strips and whole lines.
+constexpr int64_t kRowsTogether = 4;
+constexpr int64_t kColumnsTogether = 48;
+static_assert(kColumnsTogether % kStrip == 0 && kColumnsTogether % kOfLine<float> == 0);
+
+/// Copies columns [begin, end) of kRows rows, of `cols`, to strips of `size` elements; `to` is the first row
+/// in the first of them.
+template <int kRows, typename T>
+[[gnu::always_inline]] inline void copy_rows_to_strips(const T* from, int64_t stride, int64_t begin,
+                                                       int64_t end, int64_t cols, float* to, int64_t size) {
+  for (int64_t column = begin; column < end; column += kStrip, to += size) {
+    if (column + kWritten <= cols) {
+#pragma GCC unroll 4
+      for (int r = 0; r < kRows; ++r) {
+        const T* const row = from + r * stride + column;
+#pragma omp simd
+        for (int64_t i = 0; i < kWritten; ++i) to[r * kStrip + i] = load(row[i]);
+      }
     } else {
-      // Whole vectors, which pieces of a row are not.
-#pragma omp simd
-      for (int64_t i = 0; i < a.cols; ++i) widened[i] = load(row[i]);
-    }
-    float* to = strips + k * kStrip;
-    for (int64_t column = 0; column < a.cols; column += kStrip, to += strip_size(a.rows)) {
-      __builtin_prefetch(row + kFetchedRows * a.stride + column);
-      __builtin_prefetch(to + kFetchedRows * kStrip, 1);
-      const int64_t count = std::min(kStrip, a.cols - column);
-      if (count == kStrip) {
-#pragma omp simd
-        for (int64_t i = 0; i < kStrip; ++i) to[i] = from[column + i];
-      } else {
-        std::copy_n(from + column, count, to);
+      for (int r = 0; r < kRows; ++r) {
+        for (int64_t i = 0; i < std::min(kStrip, cols - column); ++i)
+          to[r * kStrip + i] = load(from[r * stride + column + i]);
       }
     }
   }
 }
 
+/// Cuts a [depth, at most kColumns] into strips [depth, kStrip], one after another.
+template <typename T>
+void copy_to_strips(const ConstTensor& a, float* strips) {
+  const int64_t size = strip_size(a.rows);
+  for (int64_t k = 0; k < a.rows; k += kRowsTogether) {
+    const T* const from = a.row<T>(k);
+    const int64_t rows = std::min(kRowsTogether, a.rows - k);
+    for (int64_t column = 0; column < a.cols; column += kColumnsTogether) {
+      for (int64_t r = kRowsTogether; r < 2 * kRowsTogether; ++r) {
+        for (int64_t i = 0; i < kColumnsTogether; i += kOfLine<T>)
+          __builtin_prefetch(from + r * a.stride + column + i);
+      }
+      const int64_t end = std::min(a.cols, column + kColumnsTogether);
+      float* const to = strips + column / kStrip * size + k * kStrip;
+      if (rows == kRowsTogether) {
+        copy_rows_to_strips<kRowsTogether>(from, a.stride, column, end, a.cols, to, size);
+      } else {
+        for (int64_t r = 0; r < rows; ++r)
+          copy_rows_to_strips<1>(from + r * a.stride, a.stride, column, end, a.cols, to + r * kStrip, size);
+      }
+    }
+  }
+}
+
+/// Fetches a matrix into the L2 cache, line by line, and then what follows it in memory.
+template <typename T>
+class LinesAhead {
+ public:
+  explicit LinesAhead(const ConstTensor& x)
+      : row_(static_cast<const T*>(x.data)), cols_(x.cols), stride_(x.stride) {}
+
+  /// Before this, fetch() fetches the first line only.
+  void start() { step_ = kOfLine<T>; }
+
+  // Inlined early: the compiler takes a function that only fetches for one without effects, and drops calls.
+  [[gnu::always_inline]] inline void fetch() {
+    __builtin_prefetch(row_ + column_, 0, 2);
+    column_ += step_;
+    if (column_ < cols_) return;
+    column_ = 0;
+    row_ += stride_;
+  }
+
+ private:
+  const T* row_;
+  int64_t cols_;
+  int64_t stride_;
+  int64_t column_ = 0;
+  int64_t step_ = 0;
+};
+
 /// c (+)= the columns of a in `strips`, transposed, times b [depth, columns of c].
 template <typename T>
 class StripProduct {
  public:
-  StripProduct(const float* strips, const ConstTensor& b, const Tensor& c, bool accumulate)
-      : strips_(strips), b_(b), c_(c), accumulate_(accumulate) {}
+  /// `next` is what the next strips are copied from.
+  StripProduct(const float* strips, const ConstTensor& b, const Tensor& c, bool accumulate,
+               const ConstTensor& next)
+      : strips_(strips), b_(b), c_(c), accumulate_(accumulate), next_(next) {}
 
   void run() {
     const int64_t blocks = (c_.rows + kStrip - 1) / kStrip;
     for (column_ = 0; column_ < c_.cols; column_ += kPackedPanel) {
       columns_ = std::min(kPackedPanel, c_.cols - column_);
       copy_panel();
+      if (c_.cols - column_ <= kFetchingColumns) next_.start();
       for (int64_t block = 0; block < blocks; ++block) {
         const auto count = static_cast<int>(std::min(kStrip, c_.rows - block * kStrip));
         [&]<int... kLess>(std::integer_sequence<int, kLess...>) {
@@ -99,7 +156,7 @@ class StripProduct {
   }
 
   template <int kCount>
-  void multiply(int64_t block) const {
+  void multiply(int64_t block) {
     float* const c = c_.row<float>(block * kStrip) + column_;
     if (columns_ == kPackedPanel) return multiply<kCount>(block, c, c_.stride);
     float padded[kCount * kPackedPanel] = {};
@@ -109,7 +166,7 @@ class StripProduct {
   }
 
   template <int kCount>
-  [[gnu::always_inline]] inline void multiply(int64_t block, float* c, int64_t stride) const {
+  [[gnu::always_inline]] inline void multiply(int64_t block, float* c, int64_t stride) {
     fetch_rows_of_c(block + 1);
     Sum sum[kCount][kPanelVectors];
     if (accumulate_) {
@@ -118,23 +175,26 @@ class StripProduct {
       each_sum(sum, [](int, int, Sum& value) { value = Sum{}; });
     }
     const float* const a = strips_ + block * strip_size(b_.rows);
-    const float* const next = a + strip_size(b_.rows);
+    const float* const next_strip = a + strip_size(b_.rows);
     // All blocks together fetch the next panel, which comes from far away.
     const T* far = b_.row<T>(std::min(block * kOfLine<float>, b_.rows - 1)) + column_ + kPackedPanel;
+    LinesAhead<T> lines = next_;  // in registers: stores might change its members
     const auto fetch = [&](int64_t k) __attribute__((always_inline)) {
 #pragma GCC unroll 8
       for (int64_t i = 0; i < kStrip && kFetchesAhead; ++i) {
-        __builtin_prefetch(next + k * kStrip + i * kOfLine<float>);
+        __builtin_prefetch(next_strip + k * kStrip + i * kOfLine<float>);
       }
 #pragma GCC unroll 4
       for (int64_t i = 0; i < kPackedPanel; i += kOfLine<T>) __builtin_prefetch(far + i, 0, 2);
       far += b_.stride;
+      if constexpr (kFetchesAhead) lines.fetch();
     };
     const auto steps = [&](int64_t k, int64_t count) __attribute__((always_inline)) {
       multiply_steps(count, a + k * kStrip, 1, kStrip, panel_ + k * kPackedPanel, sum);
     };
     in_rounds<kOfLine<float>>(b_.rows, steps, fetch);
     store_sums(sum, c, stride);
+    next_ = lines;
   }
 
   template <int kCount>
@@ -157,6 +217,7 @@ class StripProduct {
   ConstTensor b_;
   Tensor c_;
   bool accumulate_;
+  LinesAhead<T> next_;  // what the next strips are copied from
   int64_t column_ = 0;  // of the panel
   int64_t columns_ = 0;
   alignas(64) float panel_[kPanelRows * kPackedPanel];
@@ -166,12 +227,18 @@ class StripProduct {
 template <typename T>
 void multiply_part(const ConstTensor& a, const ConstTensor& b, const Tensor& c, bool accumulate,
                    float* strips) {
-  for (int64_t k = 0; k < a.rows; k += kPanelRows) {
-    const int64_t depth = std::min(kPanelRows, a.rows - k);
-    for (int64_t row = 0; row < c.rows; row += kColumns) {
-      const int64_t rows = std::min(kColumns, c.rows - row);
+  // Some rows of c through all of the depth, so that they stay in the cache.
+  for (int64_t row = 0; row < c.rows; row += kColumns) {
+    const int64_t rows = std::min(kColumns, c.rows - row);
+    for (int64_t k = 0; k < a.rows; k += kPanelRows) {
+      const int64_t depth = std::min(kPanelRows, a.rows - k);
       copy_to_strips<T>(a.row_range(k, depth).col_range(row, rows), strips);
-      StripProduct<T>(strips, b.row_range(k, depth), c.row_range(row, rows), accumulate || k > 0).run();
+      const int64_t later = k + depth;
+      const ConstTensor next = later < a.rows ? a.row_range(later, a.rows - later).col_range(row, rows)
+                               : row + rows < c.rows
+                                   ? a.col_range(row + rows, std::min(kColumns, c.rows - row - rows))
+                                   : b;
+      StripProduct<T>(strips, b.row_range(k, depth), c.row_range(row, rows), accumulate || k > 0, next).run();
     }
   }
 }

@@ -96,6 +96,7 @@ TEST(ChainedGemm, ChainsGoOnFromPartToPart) {
   expect_chains(9, 2100, 530, {.transpose_b = true, .bias = true}, 1);
   expect_chains(523, 41, 1500, {.transpose_a = true, .accumulate = true}, 2);
   expect_chains(1100, 70, 300, {.transpose_a = true}, 4);
+  expect_chains(1100, 150, 303, {.transpose_a = true, .accumulate = true}, 1);
 }
 
 // A processor without products of bf16 widens factors where it copies them, and rounds each element once.
