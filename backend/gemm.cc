@@ -1,5 +1,6 @@
 #include "backend/gemm.h"
 
+#include "backend/gemm_cache.h"
 #include "backend/gemm_cpu.h"
 #include "backend/kernels_cuda.h"
 #include "backend/op_checks.h"
@@ -31,6 +32,10 @@ void gemm(Context& context, const GemmArgs& args) {
     if (context.device() == Device::kCuda) return gemm_cuda(context, args);
   }
   gemm_cpu(context, args);
+}
+
+bool sums_in_one_chain(DType dtype) {
+  return dtype != DType::kBF16 || !library_multiplies_bf16();
 }
 
 }  // namespace ventris

@@ -28,4 +28,8 @@ struct GemmArgs {
 
 void gemm(Context& context, const GemmArgs& args);
 
+/// Whether every element of a product on the CPU is one chain of multiply-adds in order of k, so that its
+/// bits do not depend on where a product is cut: all but bf16 where oneDNN has products of it.
+bool sums_in_one_chain(DType dtype);
+
 }  // namespace ventris

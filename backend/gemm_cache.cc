@@ -204,6 +204,28 @@ void GemmCache::run(const GemmShape& shape, int thread, const void* a, const voi
                 static_cast<int>(status), shape.m, shape.n, shape.k);
 }
 
+bool library_multiplies_bf16() {
+  static const bool found = [] {
+    limit_library();
+    constexpr int64_t kSize = 32;
+    try {
+      describe(dnnl::engine(dnnl::engine::kind::cpu, 0), {.dtype = DType::kBF16,
+                                                          .c_dtype = DType::kF32,
+                                                          .m = kSize,
+                                                          .n = kSize,
+                                                          .k = kSize,
+                                                          .a_stride = kSize,
+                                                          .b_stride = kSize,
+                                                          .c_stride = kSize});
+      return true;
+    } catch (const dnnl::error& error) {
+      if (error.status != dnnl_unimplemented) throw;
+      return false;
+    }
+  }();
+  return found;
+}
+
 std::string gemm_library() {
   limit_library();
   const dnnl_version_t* version = dnnl_version();

@@ -67,6 +67,9 @@ class GemmCache {
   std::unique_ptr<Impl> impl_;
 };
 
+/// Whether oneDNN has products of bf16 for the instructions in use.
+bool library_multiplies_bf16();
+
 /// The library of gemm() with its version and the instruction set that it uses here, e.g. "oneDNN 2.6.3,
 /// AVX-512, bf16".
 std::string gemm_library();

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "backend/bias_relu.h"
+#include "backend/cast.h"
 #include "backend/cross_entropy.h"
 #include "backend/gemm.h"
 #include "backend/packed_gemm.h"
@@ -13,17 +14,24 @@
 namespace ventris {
 namespace {
 
-constexpr int64_t kCpuChunkRows = 512;
+// Each chunk packs the table twice, which costs less the longer it is. Its length changes no bit of products
+// that sum in one chain, but for R-Drop, where the gradient of the table gets a chunk of either pass in turn.
+constexpr int64_t kCpuChunkBytes = int64_t{40} << 20;
+constexpr int64_t kLeastCpuChunkRows = 512;
+constexpr int64_t kMostCpuChunkRows = 1024;
 /// Maximum bytes of logits on CUDA, where small products leave most of the chip idle.
 constexpr int64_t kCudaChunkBytes = int64_t{2} << 30;
 
 }  // namespace
 
 /// On CUDA as few chunks of equal size as the bytes allow.
-int64_t OutputLayer::chunk_rows(const TransformerConfig& config, Device device, DType dtype,
-                                int64_t capacity) {
-  if (device == Device::kCpu) return std::min(kCpuChunkRows, capacity);
+int64_t OutputLayer::chunk_rows(const TransformerConfig& config, Device device, DType dtype, int64_t capacity,
+                                bool two_passes) {
   const int64_t row_bytes = config.padded_vocab() * static_cast<int64_t>(size_of(dtype));
+  if (device == Device::kCpu) {
+    const int64_t rows = sums_in_one_chain(dtype) && !two_passes ? kCpuChunkBytes / row_bytes : 0;
+    return std::min(capacity, std::clamp(rows, kLeastCpuChunkRows, kMostCpuChunkRows));
+  }
   const int64_t chunks = std::max<int64_t>(1, (capacity * row_bytes + kCudaChunkBytes - 1) / kCudaChunkBytes);
   constexpr int64_t kTileRows = 128;
   const int64_t rows = ((capacity + chunks - 1) / chunks + kTileRows - 1) / kTileRows * kTileRows;
@@ -33,7 +41,8 @@ int64_t OutputLayer::chunk_rows(const TransformerConfig& config, Device device, 
 OutputLayer::Memory OutputLayer::plan(Arena& arena, const TransformerConfig& config, Device device,
                                       DType dtype, int64_t capacity, bool two_passes) {
   Memory memory;
-  memory.logits = arena.allocate(chunk_rows(config, device, dtype, capacity), config.padded_vocab(), dtype);
+  memory.logits =
+      arena.allocate(chunk_rows(config, device, dtype, capacity, two_passes), config.padded_vocab(), dtype);
   if (two_passes) memory.second_logits = arena.allocate(memory.logits.rows, memory.logits.cols, dtype);
   memory.loss = arena.allocate(1, capacity, master_dtype(dtype));
   memory.nll = arena.allocate(1, capacity, master_dtype(dtype));
@@ -106,13 +115,27 @@ void OutputLayer::r_drop_loss(Pass& pass, const TrainedPass& first, const Traine
   add_losses(pass, all_rows, memory);
 }
 
+/// Columns of logits that are multiplied: those of the vocabulary where products need no whole tiles. The
+/// rest of the logits is then not written, and the rest of the gradient of E is zero.
+int64_t OutputLayer::columns(const Pass& pass, DType dtype) {
+  const bool exact = pass.context.device() == Device::kCpu && sums_in_one_chain(dtype);
+  return exact ? pass.config.vocab_size : pass.config.padded_vocab();
+}
+
 /// With logits Z = h E^T + b: d_h = dZ E;  dE += dZ^T h;  db += column sums of dZ.
 void OutputLayer::backward(Pass& pass, ConstTensor d_logits, ConstTensor hidden, Tensor d_hidden,
                            bool accumulate) const {
-  gemm(pass.context, {.a = d_logits, .b = pass.store.value(table_), .c = d_hidden});
+  const int64_t used = columns(pass, d_logits.dtype);
+  const ConstTensor d_used = d_logits.col_range(0, used);
+  gemm(pass.context, {.a = d_used, .b = pass.store.value(table_).row_range(0, used), .c = d_hidden});
   if (const Tensor d_table = pass.store.gradient(table_)) {
-    gemm(pass.context,
-         {.a = d_logits, .b = hidden, .c = d_table, .transpose_a = true, .accumulate = accumulate});
+    gemm(pass.context, {.a = d_used,
+                        .b = hidden,
+                        .c = d_table.row_range(0, used),
+                        .transpose_a = true,
+                        .accumulate = accumulate});
+    if (!accumulate && used < d_table.rows)
+      fill_zero(pass.context, d_table.row_range(used, d_table.rows - used));
   }
   const Tensor d_bias = bias_ >= 0 ? pass.store.gradient(bias_) : Tensor{};
   if (d_bias) bias_backward(pass.context, {.d_y = d_logits, .d_bias = d_bias});
@@ -136,8 +159,12 @@ void OutputLayer::logits(Pass& pass, ConstTensor hidden, Tensor logits) const {
   if (const PackedMatrix table = pass.store.packed(table_)) {
     return packed_gemm(pass.context, {.a = hidden, .b = table, .c = logits, .bias = bias});
   }
-  gemm(pass.context,
-       {.a = hidden, .b = pass.store.value(table_), .c = logits, .transpose_b = true, .bias = bias});
+  const int64_t used = columns(pass, hidden.dtype);
+  gemm(pass.context, {.a = hidden,
+                      .b = pass.store.value(table_).row_range(0, used),
+                      .c = logits.col_range(0, used),
+                      .transpose_b = true,
+                      .bias = bias ? bias.col_range(0, used) : bias});
 }
 
 }  // namespace ventris

@@ -31,7 +31,8 @@ class OutputLayer {
   explicit OutputLayer(const TransformerIds& ids) : table_(ids.output), bias_(ids.output_bias) {}
 
   /// Rows of logits that a model of that capacity of target rows holds at a time.
-  static int64_t chunk_rows(const TransformerConfig& config, Device device, DType dtype, int64_t capacity);
+  static int64_t chunk_rows(const TransformerConfig& config, Device device, DType dtype, int64_t capacity,
+                            bool two_passes);
   static Memory plan(Arena& arena, const TransformerConfig& config, Device device, DType dtype,
                      int64_t capacity, bool two_passes);
 
@@ -48,10 +49,11 @@ class OutputLayer {
   /// Writes log softmax(logits)[label] of each row of `hidden` to out[rows], on the device.
   void log_probabilities(Pass& pass, ConstTensor hidden, float* out, const Memory& memory) const;
 
-  /// logits: [hidden.rows, padded_vocab] T.
+  /// logits: [hidden.rows, padded_vocab] T. Columns after the vocabulary may remain as they were.
   void logits(Pass& pass, ConstTensor hidden, Tensor logits) const;
 
  private:
+  static int64_t columns(const Pass& pass, DType dtype);
   void backward(Pass& pass, ConstTensor d_logits, ConstTensor hidden, Tensor d_hidden, bool accumulate) const;
 
   ParameterId table_;
