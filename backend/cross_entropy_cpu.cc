@@ -35,7 +35,7 @@ RowSums sum_row(const T* x, int64_t n, Master<T> max, Master<T>* exps) {
     const auto [exp_sum, shifted_sum] =
         lane_sums<M>(std::min(n - begin, kBlock), [&](int64_t i, M& first, M& second) {
           const M shifted = load(block[i]) - max;
-          const M e = exp_approx(shifted);
+          const M e = exp_of_limited(shifted);
           if constexpr (kStore) stored[i] = e;
           first = e;
           second = shifted;

@@ -64,19 +64,19 @@ void dispatch_dtype(DType dtype, Body&& body) {
   }
 }
 
-/// e^x within 2 units in the last place for x in [-87.3, 88.3]; 0 below, e^88.3 above, NaN for NaN. No
-/// branch, no table.
-inline float exp_approx(float x) {
+inline constexpr float kMaxExponent = 88.3F;  // of e^x: above, 2^n would not be finite
+
+/// e^x within 2 units in the last place for x in [-87.3, kMaxExponent]; 0 below, NaN for NaN. No branch, no
+/// table.
+inline float exp_of_limited(float x) {
   constexpr float kMin = -87.3F;  // below, the result would not be a normal number
-  constexpr float kMax = 88.3F;   // above, 2^n would not be finite
   constexpr float kLog2E = 1.44269504F;
   constexpr float kLn2High = 0.693359375F;  // few bits: n * kLn2High is exact
   constexpr float kLn2Low = -2.12194440e-4F;
   constexpr float kRound = 12582912.0F;  // 1.5 * 2^23: adding it rounds to an integer, kept in the low bits
-  const float y = x > kMax ? kMax : x;
-  const float shifted = std::fma(y, kLog2E, kRound);
+  const float shifted = std::fma(x, kLog2E, kRound);
   const float n = shifted - kRound;
-  const float r = std::fma(-n, kLn2Low, std::fma(-n, kLn2High, y));  // |r| <= ln(2) / 2
+  const float r = std::fma(-n, kLn2Low, std::fma(-n, kLn2High, x));  // |r| <= ln(2) / 2
   float p = 1.9875691500e-4F;
   p = std::fma(p, r, 1.3981999507e-3F);
   p = std::fma(p, r, 8.3334519073e-3F);
@@ -86,6 +86,14 @@ inline float exp_approx(float x) {
   p = std::fma(p, r * r, r + 1.0F);
   const float power = std::bit_cast<float>((std::bit_cast<uint32_t>(shifted) << 23) + 0x3F800000U);  // 2^n
   return x < kMin ? 0.0F : p * power;
+}
+inline double exp_of_limited(double x) {
+  return portable_exp(x);
+}
+
+/// exp_of_limited(), but for f32 e^kMaxExponent above it.
+inline float exp_approx(float x) {
+  return exp_of_limited(x > kMaxExponent ? kMaxExponent : x);
 }
 inline double exp_approx(double x) {
   return portable_exp(x);
@@ -111,7 +119,8 @@ Master<T> row_max(const T* x, int64_t n) {
   return largest;
 }
 
-/// Sum of e^((x[i] - shift) * factor) over [0, n): blocks in Master<T>, their sums in f64.
+/// Sum of e^((x[i] - shift) * factor), of exponents up to 0, over [0, n): blocks in Master<T>, their sums in
+/// f64.
 template <typename T>
 double row_exp_sum(const T* x, int64_t n, Master<T> shift, Master<T> factor = 1) {
   using M = Master<T>;
@@ -119,8 +128,8 @@ double row_exp_sum(const T* x, int64_t n, Master<T> shift, Master<T> factor = 1)
   double total = 0.0;
   for (int64_t begin = 0; begin < n; begin += kBlock) {
     const int64_t length = std::min(n - begin, kBlock);
-    total += static_cast<double>(
-        lane_sum<M>(length, [&](int64_t i) { return exp_approx((load(x[begin + i]) - shift) * factor); }));
+    total += static_cast<double>(lane_sum<M>(
+        length, [&](int64_t i) { return exp_of_limited((load(x[begin + i]) - shift) * factor); }));
   }
   return total;
 }
