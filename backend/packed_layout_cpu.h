@@ -8,7 +8,7 @@ namespace ventris {
 
 inline constexpr int64_t kPackedPanel = kMaxVectors * kLanes<float>;  // columns of a panel
 
-/// Rows between what is copied to panels or strips and what is fetched for later.
+/// Rows between what is copied to panels and what is fetched for later.
 inline constexpr int64_t kFetchedRows = 4;
 
 /// Interleaved rows of b: a register holds a whole number of sums.
