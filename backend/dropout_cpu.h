@@ -49,12 +49,13 @@ typedef uint64_t PhiloxWords __attribute__((vector_size(kVectorBytes)));
 inline void philox_lanes(const uint64_t* block, const uint64_t* row, uint32_t place, uint32_t step,
                          uint64_t seed, uint16_t* bits) {
   constexpr int kLanesOfWords = sizeof(PhiloxWords) / sizeof(uint64_t);
-  constexpr int kTogether = 2;  // vectors of counters, whose words stay in registers
+  // Vectors of counters: more hide the latency of a round, as long as their words stay in registers or near.
+  constexpr int kTogether = kVectorBytes == 64 ? 2 : 4;
   static_assert(kDropoutLanes % (kTogether * kLanesOfWords) == 0);
   uint64_t out[2 * kDropoutLanes];
   for (int first = 0; first < kDropoutLanes; first += kTogether * kLanesOfWords) {
     PhiloxWords c[kTogether][4];
-#pragma GCC unroll 2
+#pragma GCC unroll 4
     for (int v = 0; v < kTogether; ++v) {
       std::memcpy(&c[v][0], block + first + v * kLanesOfWords, sizeof(PhiloxWords));
       std::memcpy(&c[v][1], row + first + v * kLanesOfWords, sizeof(PhiloxWords));
@@ -65,7 +66,7 @@ inline void philox_lanes(const uint64_t* block, const uint64_t* row, uint32_t pl
     uint64_t k1 = seed >> 32;
 #pragma GCC unroll 10
     for (int round = 0; round < 10; ++round) {
-#pragma GCC unroll 2
+#pragma GCC unroll 4
       for (int v = 0; v < kTogether; ++v) {
         const PhiloxWords p0 = product_of_words(c[v][0], 0xD2511F53U);
         const PhiloxWords p1 = product_of_words(c[v][2], 0xCD9E8D57U);
@@ -78,7 +79,7 @@ inline void philox_lanes(const uint64_t* block, const uint64_t* row, uint32_t pl
       k1 += 0xBB67AE85U;
     }
     uint64_t halves[2][kTogether * kLanesOfWords];
-#pragma GCC unroll 2
+#pragma GCC unroll 4
     for (int v = 0; v < kTogether; ++v) {
       const PhiloxWords low = (c[v][0] & 0xFFFFFFFFU) | c[v][1] << 32;
       const PhiloxWords high = (c[v][2] & 0xFFFFFFFFU) | c[v][3] << 32;
@@ -97,44 +98,44 @@ inline void philox_lanes(const uint64_t* block, const uint64_t* row, uint32_t pl
 
 /// The 16-bit dropout numbers (backend/dropout.h) of rows [row, row + rows) and columns [0, cols): that of
 /// (r, c) at bits[(r - row) * dropout_stride(cols) + c]. `bits` has room for dropout_room(rows, cols)
-/// numbers, all overwritten.
+/// numbers, all overwritten. Requires: they are fewer than 2^24.
 inline void dropout_tile(const DropoutKey& key, uint32_t row, int64_t rows, int64_t cols, uint32_t head,
                          uint16_t* bits) {
-  const uint32_t blocks = static_cast<uint32_t>(dropout_stride(cols) / 8);
+  const auto blocks = static_cast<int32_t>(dropout_stride(cols) / 8);
+  const auto total = static_cast<int32_t>(rows * blocks);
+  const uint32_t first_row = key.position->row_base + row;
+  // So few quotients, each plus half of this, are further from an integer than they are rounded.
+  const float rows_of_block = 1.0F / static_cast<float>(blocks);
   uint64_t lane_block[kDropoutLanes];
   uint64_t lane_row[kDropoutLanes];
-  uint32_t block = 0;
-  uint32_t counter_row = key.position->row_base + row;
-  const uint32_t step = key.position->step;
-  const int64_t total = rows * blocks;
-  for (int64_t done = 0; done < total; done += kDropoutLanes) {
-    if (block + kDropoutLanes <= blocks) {
-      for (int l = 0; l < kDropoutLanes; ++l) {
-        lane_block[l] = block + static_cast<uint32_t>(l);
-        lane_row[l] = counter_row;
-      }
-      block += kDropoutLanes;
-      if (block == blocks) {
-        block = 0;
-        ++counter_row;
-      }
-    } else {
-      for (int l = 0; l < kDropoutLanes; ++l) {
-        lane_block[l] = block;
-        lane_row[l] = counter_row;
-        if (++block == blocks) {
-          block = 0;
-          ++counter_row;
-        }
-      }
+  for (int32_t done = 0; done < total; done += kDropoutLanes) {
+#pragma omp simd
+    for (int32_t l = 0; l < kDropoutLanes; ++l) {
+      const int32_t index = done + l;
+      const auto r = static_cast<int32_t>((static_cast<float>(index) + 0.5F) * rows_of_block);
+      lane_block[l] = static_cast<uint32_t>(index - r * blocks);
+      lane_row[l] = first_row + static_cast<uint32_t>(r);
     }
-    philox_lanes(lane_block, lane_row, key.place + head, step, key.seed, bits + 8 * done);
+    philox_lanes(lane_block, lane_row, key.place + head, key.position->step, key.seed,
+                 bits + int64_t{8} * done);
   }
 }
 
 /// dropout_tile of one row.
 inline void dropout_row(const DropoutKey& key, uint32_t row, int64_t cols, uint32_t head, uint16_t* bits) {
-  dropout_tile(key, row, 1, cols, head, bits);
+  const int64_t blocks = dropout_stride(cols) / 8;
+  uint64_t lane_block[kDropoutLanes];
+  uint64_t lane_row[kDropoutLanes];
+#pragma omp simd
+  for (uint64_t l = 0; l < kDropoutLanes; ++l) {
+    lane_block[l] = l;
+    lane_row[l] = key.position->row_base + row;
+  }
+  for (int64_t done = 0; done < blocks; done += kDropoutLanes) {
+    philox_lanes(lane_block, lane_row, key.place + head, key.position->step, key.seed, bits + 8 * done);
+#pragma omp simd
+    for (uint64_t l = 0; l < kDropoutLanes; ++l) lane_block[l] += kDropoutLanes;
+  }
 }
 
 }  // namespace ventris

@@ -2,6 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <limits>
 #include <vector>
 
 #include "backend/dropout_cpu.h"
@@ -32,6 +36,32 @@ TEST(Dropout, TileHoldsTheNumbersOfTheDefinition) {
               << "row " << r << ", column " << c << " of " << rows << " x " << cols;
         }
       }
+    }
+  }
+}
+
+TEST(Dropout, TileOfTheLongestSentenceHoldsThemToo) {
+  constexpr int64_t kRows = 64;
+  constexpr int64_t kCols = 65'536;
+  std::vector<uint16_t> bits(static_cast<size_t>(dropout_room(kRows, kCols)));
+  dropout_tile(kKey, 40, kRows, kCols, 3, bits.data());
+  for (int64_t r = 0; r < kRows; ++r) {
+    for (int64_t b = 0; b < kCols / 8; ++b) {
+      const auto block = dropout_bits(kKey, static_cast<uint32_t>(40 + r), static_cast<uint32_t>(b), 3);
+      ASSERT_TRUE(std::equal(block.begin(), block.end(), bits.begin() + r * kCols + b * 8))
+          << "row " << r << ", block " << b;
+    }
+  }
+}
+
+TEST(Dropout, RowHoldsTheNumbersOfTheDefinition) {
+  for (const int64_t cols : {1, 8, 9, 127, 128, 129, 513, 4096}) {
+    std::vector<uint16_t> bits(static_cast<size_t>(dropout_room(1, cols)));
+    dropout_row(kKey, 40, cols, 3, bits.data());
+    for (int64_t c = 0; c < cols; ++c) {
+      const auto block = dropout_bits(kKey, 40, static_cast<uint32_t>(c / 8), 3);
+      ASSERT_EQ(bits[static_cast<size_t>(c)], block[static_cast<size_t>(c % 8)])
+          << "column " << c << " of " << cols;
     }
   }
 }
@@ -148,6 +178,7 @@ TEST(Exponential, KeepsItsEnds) {
   EXPECT_EQ(exp_approx(-std::numeric_limits<float>::infinity()), 0.0F);
   EXPECT_EQ(exp_approx(-1000.0F), 0.0F);
   EXPECT_TRUE(std::isnan(exp_approx(std::numeric_limits<float>::quiet_NaN())));
+  EXPECT_TRUE(std::isnan(exp_approx(std::bit_cast<float>(0x7FC00001U))));  // one that carries a number
 }
 
 }  // namespace
