@@ -73,7 +73,8 @@ inline float exp_of_limited(float x) {
   constexpr float kLog2E = 1.44269504F;
   constexpr float kLn2High = 0.693359375F;  // few bits: n * kLn2High is exact
   constexpr float kLn2Low = -2.12194440e-4F;
-  constexpr float kRound = 12582912.0F;  // 1.5 * 2^23: adding it rounds to an integer, kept in the low bits
+  // 1.5 * 2^23 + 127: adding it rounds to an integer, kept in the low bits plus the bias of an exponent.
+  constexpr float kRound = 12583039.0F;
   const float shifted = std::fma(x, kLog2E, kRound);
   const float n = shifted - kRound;
   const float r = std::fma(-n, kLn2Low, std::fma(-n, kLn2High, x));  // |r| <= ln(2) / 2
@@ -84,7 +85,7 @@ inline float exp_of_limited(float x) {
   p = std::fma(p, r, 1.6666665459e-1F);
   p = std::fma(p, r, 5.0000001201e-1F);
   p = std::fma(p, r * r, r + 1.0F);
-  const float power = std::bit_cast<float>((std::bit_cast<uint32_t>(shifted) << 23) + 0x3F800000U);  // 2^n
+  const float power = std::bit_cast<float>(std::bit_cast<uint32_t>(shifted) << 23);  // 2^n
   return x < kMin ? 0.0F : p * power;
 }
 inline double exp_of_limited(double x) {
