@@ -21,7 +21,7 @@ struct BackwardScratch {
     d_query = pieces.take<R>(tile * stride);
     scores = pieces.take<R>(tile * key_stride<R>(keys));
     d_scores = pieces.take<R>(tile * key_stride<R>(keys));
-    row = pieces.take<R>(key_stride<R>(keys));
+    probabilities = pieces.take<R>(tile * key_stride<R>(keys));
     bits = pieces.take<uint16_t>(dropout_room(tile, keys) + 64);
   }
   ScratchPieces pieces;
@@ -35,7 +35,7 @@ struct BackwardScratch {
   R* d_query;           // [tile, padded d_head]
   R* scores;            // [tile, key_stride]: scale * Q K^T, then M * P
   R* d_scores;          // [tile, key_stride]: dO V^T, then dS
-  R* row;               // [key_stride]: P of one query
+  R* probabilities;     // [tile, key_stride]: P, with dropout
   uint16_t* bits;       // dropout numbers of the tile
 };
 
@@ -59,6 +59,8 @@ class Backward {
       }
       return;
     }
+    prefetch_rows(args_.d_key.row<T>(key_begin) + column, args_.d_key.stride, keys, d_head_);
+    prefetch_rows(args_.d_value.row<T>(key_begin) + column, args_.d_value.stride, keys, d_head_);
     load_rows(args_.value.row<T>(key_begin) + column, args_.value.stride, keys, d_head_,
               to_next(args_.value, keys, head, args_.heads), R(1), scratch.key, stride_);
     transpose(scratch.key, stride_, keys, stride_, scratch.value_transposed, key_stride<R>(keys));
@@ -86,6 +88,7 @@ class Backward {
     const int64_t column = head * d_head_;
     const int64_t row = begin + first;
     const auto triangle = [&](Triangle which) { return args_.causal ? which : Triangle::kNone; };
+    prefetch_rows(args_.d_query.row<T>(row) + column, args_.d_query.stride, rows, d_head_);
     load_rows(args_.query.row<T>(row) + column, args_.query.stride, rows, d_head_,
               to_next(args_.query, rows, head, args_.heads), static_cast<R>(args_.scale), scratch.query,
               stride_);
@@ -119,11 +122,23 @@ class Backward {
       dropout_tile(args_.dropout, static_cast<uint32_t>(row), rows, seen, static_cast<uint32_t>(head),
                    scratch.bits);
     }
+    // Short loops over the rows, so that the processor overlaps the latency of one row with the work of
+    // others.
     const R* log_sum_exp = args_.log_sum_exp.row<R>(head) + row;
+    R* const probabilities = args_.dropout.active() ? scratch.probabilities : scratch.scores;
+    const auto limit = [&](int64_t i) { return args_.causal ? std::min(keys, first + i + 1) : keys; };
+    R sums[kQueryTile];
     for (int64_t i = 0; i < rows; ++i) {
-      const int64_t limit = args_.causal ? std::min(keys, first + i + 1) : keys;
-      softmax_row(scratch.scores + i * score_stride, scratch.d_scores + i * score_stride, scratch.row,
-                  scratch.bits + i * dropout_stride(seen), limit, width, log_sum_exp[i]);
+      sums[i] = softmax_row(scratch.scores + i * score_stride, scratch.d_scores + i * score_stride,
+                            probabilities + i * score_stride, scratch.bits + i * dropout_stride(seen),
+                            limit(i), log_sum_exp[i]);
+    }
+    for (int64_t i = 0; i < rows; ++i) {
+      R* const scores = scratch.scores + i * score_stride;
+      R* const d_scores = scratch.d_scores + i * score_stride;
+      const int64_t used = padded<R>(limit(i));
+      subtract(probabilities + i * score_stride, used, sums[i], d_scores);
+      for (int64_t j = used; j < width; ++j) scores[j] = d_scores[j] = R(0);
     }
     small_matmul<R>({.rows = seen,
                      .cols = stride_,
@@ -167,45 +182,41 @@ class Backward {
                args_.d_query.row<T>(row) + column, args_.d_query.stride);
   }
 
-  /// With P = exp(S - log_sum_exp) and W = M * P * (dO V^T):  S := M * P;  dS := W - P * sum(W). The sum is
-  /// D, the row sum of dO * O, without the rounding of O. Zero from `limit` to `width`.
-  void softmax_row(R* scores, R* d_scores, R* probability, const uint16_t* bits, int64_t limit, int64_t width,
-                   R log_sum_exp) const {
+  /// With P = exp(S - log_sum_exp), which may be written over S, and W = M * P * (dO V^T):  S := M * P;
+  /// dS := W, of which W - P * sum(W) is the gradient. Returns the sum: it is D, the row sum of dO * O,
+  /// without the rounding of O.
+  R softmax_row(R* scores, R* d_scores, R* probability, const uint16_t* bits, int64_t limit,
+                R log_sum_exp) const {
     constexpr int n = kLanes<R>;
     const int64_t used = mask_tail(scores, limit);
-    const R* masked = probability;
+    for (int64_t j = 0; j < used; j += n) {
+#pragma omp simd
+      for (int l = 0; l < n; ++l) probability[j + l] = exp_approx(scores[j + l] - log_sum_exp);
+    }
     if (args_.dropout.active()) {
       const uint16_t threshold = static_cast<uint16_t>(args_.dropout.threshold());
       const R kept_scale = static_cast<R>(args_.dropout.scale());
       for (int64_t j = 0; j < used; j += n) {
 #pragma omp simd
-        for (int l = 0; l < n; ++l) probability[j + l] = exp_approx(scores[j + l] - log_sum_exp);
-#pragma omp simd
         for (int l = 0; l < n; ++l)
           scores[j + l] = bits[j + l] < threshold ? R(0) : probability[j + l] * kept_scale;
       }
-      masked = scores;
-    } else {
-      for (int64_t j = 0; j < used; j += n) {
-#pragma omp simd
-        for (int l = 0; l < n; ++l) scores[j + l] = exp_approx(scores[j + l] - log_sum_exp);
-      }
-      masked = scores;
-      probability = scores;
     }
-    LaneSums<R, kRowLanes> sums;
+    LaneSums<R, kRowLanes> sum;
     for_vectors<R, kRowLanes>(
         used, [&](int64_t j, int v) __attribute__((always_inline)) {
-          const Vector<R> product = load_vector(masked + j) * load_vector(d_scores + j);
+          const Vector<R> product = load_vector(scores + j) * load_vector(d_scores + j);
           store_vector(d_scores + j, product);
-          sums.add(v, product);
+          sum.add(v, product);
         });
-    const Vector<R> minus_d = in_all_lanes(-sums.total());
-    for (int64_t j = 0; j < used; j += n) {
-      store_vector(d_scores + j, fused(minus_d, load_vector(probability + j), load_vector(d_scores + j)));
-    }
-    std::fill(scores + used, scores + width, R(0));
-    std::fill(d_scores + used, d_scores + width, R(0));
+    return sum.total();
+  }
+
+  /// y := y - factor * x.
+  static void subtract(const R* x, int64_t count, R factor, R* y) {
+    const Vector<R> minus = in_all_lanes(-factor);
+    for (int64_t j = 0; j < count; j += kLanes<R>)
+      store_vector(y + j, fused(minus, load_vector(x + j), load_vector(y + j)));
   }
 
   const AttentionBackwardArgs& args_;

@@ -105,6 +105,7 @@ class Forward {
     const int64_t score_stride = key_stride<R>(keys);
     const int64_t column = head * d_head_;
     const int64_t row = begin + first;
+    prefetch_rows(args_.out.row<T>(row) + column, args_.out.stride, rows, d_head_);
     load_rows(args_.query.row<T>(row) + column, args_.query.stride, rows, d_head_,
               to_next(args_.query, rows, head, args_.heads), static_cast<R>(args_.scale), scratch.query,
               stride_);
@@ -136,9 +137,11 @@ class Forward {
     for (int64_t i = 0; i < rows; ++i) sums[i] = exponentials<R>(scores(i), limit(i), width, maxima[i]);
     if (args_.log_sum_exp) {
       R* log_sum_exp = args_.log_sum_exp.row<R>(head) + row;
-      for (int64_t i = 0; i < rows; ++i) {
-        log_sum_exp[i] = maxima[i] + static_cast<R>(portable_log(static_cast<double>(sums[i])));
-      }
+      double exact_sums[kQueryTile];
+      double logs[kQueryTile];
+      std::copy_n(sums, rows, exact_sums);
+      portable_logs(exact_sums, rows, logs);
+      for (int64_t i = 0; i < rows; ++i) log_sum_exp[i] = maxima[i] + static_cast<R>(logs[i]);
     }
     for (int64_t i = 0; i < rows; ++i) {
       write_probabilities(row + i, head, scores(i), limit(i), R(1) / sums[i]);

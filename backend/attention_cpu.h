@@ -81,6 +81,15 @@ void load_rows(const T* from, int64_t from_stride, int64_t rows, int64_t cols, i
   }
 }
 
+/// Prefetches rows that will be written, which hardware does not foresee either.
+template <typename T>
+void prefetch_rows(const T* to, int64_t to_stride, int64_t rows, int64_t cols) {
+  for (int64_t i = 0; i < rows; ++i) {
+    for (int64_t c = 0; c < cols; c += 64 / static_cast<int64_t>(sizeof(T)))
+      __builtin_prefetch(to + i * to_stride + c, 1);
+  }
+}
+
 /// Copies rows of R times `factor` to activations.
 template <typename R, typename T>
 void store_rows(const R* from, int64_t stride, int64_t rows, int64_t cols, R factor, T* to,

@@ -1,7 +1,9 @@
 #include "backend/elementary.h"
 
 #include <array>
+#include <bit>
 #include <cmath>
+#include <cstdint>
 #include <limits>
 #include <numbers>
 
@@ -14,7 +16,8 @@ constexpr double kRound = 0x1.8p52;  // adding it rounds to an integer
 template <size_t kCount>
 double polynomial(double x, const std::array<double, kCount>& c) {
   double sum = c[kCount - 1];
-  for (size_t i = kCount - 1; i-- > 0;) sum = std::fma(sum, x, c[i]);
+#pragma GCC unroll 16
+  for (size_t i = kCount - 1; i > 0; --i) sum = std::fma(sum, x, c[i - 1]);
   return sum;
 }
 
@@ -73,6 +76,35 @@ double cosine(double x) {
   return first + std::fma(square * square, polynomial(square, kSeries), lost);
 }
 
+/// Whether x is positive and normal.
+bool is_normal(double x) {
+  return x >= std::numeric_limits<double>::min() && x <= std::numeric_limits<double>::max();
+}
+
+/// log(x 2^exponent) of a positive normal number. No branch: a loop over it becomes vector code.
+inline double log_of_normal(double x, double exponent) {
+  constexpr double kLn2High = 0x1.62e42feep-1;  // its products with exponents are exact
+  constexpr double kLn2Low = 0x1.a39ef35793c76p-33;
+  static constexpr auto kSeries = odd_inverses<11>();
+  constexpr uint64_t kFraction = (uint64_t{1} << 52) - 1;
+  constexpr uint64_t kHalf = uint64_t{1022} << 52;     // the exponent of numbers in [0.5, 1)
+  constexpr uint64_t kInteger = uint64_t{1075} << 52;  // of numbers whose last place is 1
+  const auto bits = std::bit_cast<uint64_t>(x);
+  const double half = std::bit_cast<double>((bits & kFraction) | kHalf);
+  const double halvings = std::bit_cast<double>((bits >> 52) | kInteger) - (0x1p52 + 1022.0);
+  const bool small = half < 0.5 * std::numbers::sqrt2;
+  const double m = small ? half * 2.0 : half;
+  const double e = exponent + (small ? halvings - 1.0 : halvings);
+  // log(1 + f) = 2 atanh(s) = f - f^2 / 2 + s (f^2 / 2 + z (2/3 + z (2/5 + ...)))
+  // for s = f / (2 + f), z = s^2.
+  const double f = m - 1.0;
+  const double s = f / (2.0 + f);
+  const double z = s * s;
+  const double square = 0.5 * f * f;
+  const double low = std::fma(s, square + z * polynomial(z, kSeries), e * kLn2Low);
+  return std::fma(e, kLn2High, f - (square - low));
+}
+
 }  // namespace
 
 double portable_exp(double x) {
@@ -89,27 +121,19 @@ double portable_exp(double x) {
 }
 
 double portable_log(double x) {
-  constexpr double kLn2High = 0x1.62e42feep-1;  // its products with exponents are exact
-  constexpr double kLn2Low = 0x1.a39ef35793c76p-33;
-  static constexpr auto kSeries = odd_inverses<11>();
   if (x != x || x == std::numeric_limits<double>::infinity()) return x;
   if (x < 0.0) return std::numeric_limits<double>::quiet_NaN();
   if (x == 0.0) return -std::numeric_limits<double>::infinity();
-  int exponent = 0;
-  double m = std::frexp(x, &exponent);
-  if (m < 0.5 * std::numbers::sqrt2) {
-    m *= 2.0;
-    --exponent;
+  constexpr double kScale = 0x1p54;  // makes the least positive number a normal one
+  return is_normal(x) ? log_of_normal(x, 0.0) : log_of_normal(x * kScale, -54.0);
+}
+
+void portable_logs(const double* x, int64_t n, double* logs) {
+#pragma omp simd
+  for (int64_t i = 0; i < n; ++i) logs[i] = log_of_normal(x[i], 0.0);
+  for (int64_t i = 0; i < n; ++i) {
+    if (!is_normal(x[i])) logs[i] = portable_log(x[i]);
   }
-  // log(1 + f) = 2 atanh(s) = f - f^2 / 2 + s (f^2 / 2 + z (2/3 + z (2/5 + ...)))
-  // for s = f / (2 + f), z = s^2.
-  const double f = m - 1.0;
-  const double s = f / (2.0 + f);
-  const double z = s * s;
-  const double half = 0.5 * f * f;
-  const double e = exponent;
-  const double low = std::fma(s, half + z * polynomial(z, kSeries), e * kLn2Low);
-  return std::fma(e, kLn2High, f - (half - low));
 }
 
 double portable_log1p(double x) {

@@ -13,6 +13,8 @@ double portable_exp(double x);
 
 /// Natural logarithm within 1 unit in the last place; -infinity for 0, NaN below.
 double portable_log(double x);
+/// That of each of n numbers, several at a time. The arrays must not overlap.
+void portable_logs(const double* x, int64_t n, double* logs);
 
 /// log(1 + x) within 2 units in the last place for x >= 0.
 double portable_log1p(double x);

@@ -6,7 +6,9 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <numbers>
 #include <random>
+#include <vector>
 
 namespace ventris {
 namespace {
@@ -52,6 +54,35 @@ TEST(Elementary, IsAsExactAsItSays) {
     const long double power = std::pow(static_cast<long double>(base), static_cast<long double>(exponent));
     ASSERT_LE(units_off(portable_pow(base, exponent), power), 3.0 + 2.0 * std::abs(exponent * std::log(base)))
         << base << " " << exponent;
+  }
+}
+
+TEST(Elementary, TakesLogarithmsOfManyNumbersAsOfOne) {
+  Numbers numbers;
+  std::vector<double> x = {1.0,
+                           0.0,
+                           -0.0,
+                           -1.0,
+                           kInfinity,
+                           -kInfinity,
+                           std::nan(""),
+                           0x1p-1074,
+                           0x1.8p-1023,
+                           std::numeric_limits<double>::min(),
+                           std::numeric_limits<double>::max(),
+                           0.5 * std::numbers::sqrt2,
+                           std::nextafter(0.5 * std::numbers::sqrt2, 0.0)};
+  for (int i = 0; i < 100'000; ++i) x.push_back(std::ldexp(numbers.between(0.5, 1.0), i % 2150 - 1100));
+  for (const size_t n : {size_t{0}, size_t{1}, size_t{3}, size_t{13}, x.size()}) {
+    std::vector<double> logs(n + 1, -7.0);
+    portable_logs(x.data(), static_cast<int64_t>(n), logs.data());
+    for (size_t i = 0; i < n; ++i) {
+      const double one = portable_log(x[i]);
+      ASSERT_TRUE(std::bit_cast<uint64_t>(logs[i]) == std::bit_cast<uint64_t>(one) ||
+                  (std::isnan(logs[i]) && std::isnan(one)))
+          << x[i] << " " << logs[i] << " " << one;
+    }
+    EXPECT_EQ(logs[n], -7.0);
   }
 }
 
