@@ -11,6 +11,7 @@ namespace ventris {
 namespace {
 
 constexpr int64_t kForwardRows = 16;   // rows of one piece of work
+constexpr int64_t kRowsTogether = 4;   // so that the processor overlaps the latencies of their sums
 constexpr int64_t kColumnChunks = 64;  // maximum partial sums per column in backward
 constexpr int64_t kMinRows = 32;       // rows below which a partial sum does not pay
 
@@ -52,19 +53,37 @@ void forward(Context& context, const LayerNormForwardArgs& args) {
   const M* gamma = args.gamma.as<M>();
   const M* beta = args.beta.as<M>();
   context.pool().for_ranges(rows, kForwardRows, [&](int64_t begin, int64_t end, int thread) {
-    for (int64_t r = begin; r < end; ++r) {
-      const T* sum = add_residual<T>(args, r, all_bits + thread * room);
-      const M mean = lane_sum<M>(d, [&](int64_t c) { return load(sum[c]); }) / static_cast<M>(d);
-      const M squares = lane_sum<M>(d, [&](int64_t c) {
-        const M centred = load(sum[c]) - mean;
-        return centred * centred;
-      });
-      const M rstd = M{1} / std::sqrt(squares / static_cast<M>(d) + static_cast<M>(args.epsilon));
-      T* y = args.y.row<T>(r);
+    for (int64_t first = begin; first < end; first += kRowsTogether) {
+      const int64_t count = std::min(kRowsTogether, end - first);
+      const T* sum[kRowsTogether];
+      M mean[kRowsTogether];
+      M rstd[kRowsTogether];
+      for (int64_t i = 0; i < count; ++i) {
+        sum[i] = add_residual<T>(args, first + i, all_bits + thread * room);
+        const T* x = sum[i];
+        mean[i] = lane_sum<M>(d, [&](int64_t c) { return load(x[c]); }) / static_cast<M>(d);
+      }
+      for (int64_t i = 0; i < count; ++i) {
+        const T* x = sum[i];
+        const M of_row = mean[i];
+        const M squares = lane_sum<M>(d, [&](int64_t c) {
+          const M centred = load(x[c]) - of_row;
+          return centred * centred;
+        });
+        rstd[i] = M{1} / std::sqrt(squares / static_cast<M>(d) + static_cast<M>(args.epsilon));
+      }
+      for (int64_t i = 0; i < count; ++i) {
+        const int64_t r = first + i;
+        const T* x = sum[i];
+        const M row_mean = mean[i];
+        const M row_rstd = rstd[i];
+        T* y = args.y.row<T>(r);
 #pragma omp simd
-      for (int64_t c = 0; c < d; ++c) store(y[c], std::fma(gamma[c], (load(sum[c]) - mean) * rstd, beta[c]));
-      if (args.mean) args.mean.as<M>()[r] = mean;
-      if (args.rstd) args.rstd.as<M>()[r] = rstd;
+        for (int64_t c = 0; c < d; ++c)
+          store(y[c], std::fma(gamma[c], (load(x[c]) - row_mean) * row_rstd, beta[c]));
+        if (args.mean) args.mean.as<M>()[r] = row_mean;
+        if (args.rstd) args.rstd.as<M>()[r] = row_rstd;
+      }
     }
   });
 }

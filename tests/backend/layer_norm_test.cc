@@ -128,6 +128,31 @@ TEST(LayerNorm, BitsDoNotDependOnTheNumberOfThreads) {
   }
 }
 
+TEST(LayerNorm, RowHasTheSameBitsAloneAsAmongOthers) {
+  Context context({.scratch_bytes = 1 << 16});
+  for (const DType dtype : kAllDTypes) {
+    constexpr int64_t kRows = 11;
+    NormProblem all(kRows, 67, dtype, 0.1F);
+    all.forward();
+    NormProblem alone(kRows, 67, dtype, 0.1F);
+    for (int64_t r = 0; r < kRows; ++r) {
+      DropoutPosition position = kNormPosition;
+      position.row_base += static_cast<uint32_t>(r);
+      LayerNormForwardArgs args = alone.forward_args();
+      args.dropout.position = &position;
+      args.x = args.x.row_range(r, 1);
+      args.residual = args.residual.row_range(r, 1);
+      for (Tensor* rows : {&args.sum, &args.y}) *rows = rows->row_range(r, 1);
+      for (Tensor* number : {&args.mean, &args.rstd}) *number = number->col_range(r, 1);
+      layer_norm_forward(context, args);
+    }
+    testing::expect_same_bits("sum", all.sum, alone.sum);
+    testing::expect_same_bits("mean", all.mean, alone.mean);
+    testing::expect_same_bits("rstd", all.rstd, alone.rstd);
+    testing::expect_same_bits("y", all.y, alone.y);
+  }
+}
+
 TEST(LayerNorm, WithoutXNormalisesTheResidual) {
   Context context({.scratch_bytes = 1 << 16});
   for (const DType dtype : kAllDTypes) {
