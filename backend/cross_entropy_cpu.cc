@@ -24,21 +24,29 @@ struct RowSums {
   double shifted = 0.0;  // sum of x - max
 };
 
-/// With kStore, exps, which may be x, becomes e^(x - max).
+/// With kStore, exps, which may be x, becomes e^(x - max). Fetches `next`, of n elements, into the L2 cache:
+/// exponentials leave the memory idle.
 template <bool kStore, typename T>
-RowSums sum_row(const T* x, int64_t n, Master<T> max, Master<T>* exps) {
+RowSums sum_row(const T* x, int64_t n, Master<T> max, Master<T>* exps, const T* next) {
   using M = Master<T>;
   RowSums sums;
   for (int64_t begin = 0; begin < n; begin += kBlock) {
     const T* const block = x + begin;
     M* const stored = exps + begin;
-    const auto [exp_sum, shifted_sum] =
-        lane_sums<M>(std::min(n - begin, kBlock), [&](int64_t i, M& first, M& second) {
+    const T* const ahead = next + begin;
+    const auto [exp_sum, shifted_sum] = lane_sums<M>(
+        std::min(n - begin, kBlock),
+        [&](int64_t i, M& first, M& second) {
           const M shifted = load(block[i]) - max;
           const M e = exp_of_limited(shifted);
           if constexpr (kStore) stored[i] = e;
           first = e;
           second = shifted;
+        },
+        [&](int64_t i) __attribute__((always_inline)) {
+#pragma GCC unroll 4
+          for (int64_t j = 0; j < kSumLanes; j += 64 / static_cast<int64_t>(sizeof(T)))
+            __builtin_prefetch(ahead + i + j, 0, 2);
         });
     sums.exp += static_cast<double>(exp_sum);
     sums.shifted += static_cast<double>(shifted_sum);
@@ -168,7 +176,9 @@ void run(Context& context, const CrossEntropyArgs& args) {
       } else {
         exps = all_exps + thread * room;
       }
-      const RowSums sums = keeps ? sum_row<true>(x, vocab, max, exps) : sum_row<false>(x, vocab, max, exps);
+      const T* next = args.logits.row<T>(std::min(t + 1, args.logits.rows - 1));
+      const RowSums sums =
+          keeps ? sum_row<true>(x, vocab, max, exps, next) : sum_row<false>(x, vocab, max, exps, next);
       const double weight = args.weights == nullptr ? 1.0 : static_cast<double>(args.weights[t]);
       const double log_sum = portable_log(sums.exp);
       const double row_nll = log_sum - static_cast<double>(at_label);

@@ -54,15 +54,16 @@ inline void for_vectors(int64_t count, Body&& body) {
 inline constexpr int kSumLanes = 32;
 
 /// The sums over [0, n) of the two numbers that body(i, a, b) writes to a and b; body may also write other
-/// results of i.
-template <typename M, typename Body>
-std::array<M, 2> lane_sums(int64_t n, Body&& body) {
+/// results of i. Calls ahead(i) before each kSumLanes of them.
+template <typename M, typename Body, typename Ahead>
+std::array<M, 2> lane_sums(int64_t n, Body&& body, Ahead&& ahead) {
   LaneSums<M, kSumLanes> first;
   LaneSums<M, kSumLanes> second;
   alignas(64) M a[kSumLanes];
   alignas(64) M b[kSumLanes];
   int64_t begin = 0;
   for (; begin + kSumLanes <= n; begin += kSumLanes) {
+    ahead(begin);
 #pragma omp simd
     for (int l = 0; l < kSumLanes; ++l) body(begin + l, a[l], b[l]);
     first.add_all(a);
@@ -76,6 +77,10 @@ std::array<M, 2> lane_sums(int64_t n, Body&& body) {
     second.add_all(b);
   }
   return {first.total(), second.total()};
+}
+template <typename M, typename Body>
+std::array<M, 2> lane_sums(int64_t n, Body&& body) {
+  return lane_sums<M>(n, body, [](int64_t) {});
 }
 
 /// The sum over [0, n) of body(i).
