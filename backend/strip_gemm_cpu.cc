@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "backend/block_sums_cpu.h"
+#include "backend/cache_size.h"
 #include "backend/gemm_cache.h"
 #include "backend/packed_layout_cpu.h"
 #include "backend/panel_tasks_cpu.h"
@@ -29,6 +30,8 @@ constexpr int64_t kPanelRows = kVectorBytes == 64 ? 128 : 256;
 constexpr int64_t kFetchingColumns = 7 * kPackedPanel;
 // Columns of the first factor that are copied at a time; with kPanelRows rows they stay in the L2 cache.
 constexpr int64_t kColumns = 86 * kStrip;
+// Columns of a second factor that are packed for a product in place, at most.
+constexpr int64_t kMostPackedColumns = kVectorBytes == 64 ? 512 : 256;
 
 constexpr int64_t strip_size(int64_t depth) {
   return kStrip * depth + kApart;
@@ -222,24 +225,126 @@ class StripProduct {
   alignas(64) float panel_[kPanelRows * kPackedPanel];
 };
 
-/// The whole sum for some rows and columns of c, on one thread.
+/// Rows of a that are multiplied in place at a time, measured (docs/results.md). With AVX2 their lines at the
+/// columns of a strip stay in the L1 cache beside a panel; wide panels are read from the L2 cache.
+int64_t in_place_depth() {
+  return level1_cache_bytes() / (kVectorBytes == 64 ? 128 : 256);
+}
+
+/// Whether columns of a are multiplied where they are, not in strips: there are many, its rows lie in
+/// different sets of the L1 cache, and b is so narrow that copies of a would serve few panels.
+bool is_in_place(const ConstTensor& a, const Tensor& c) {
+  return a.dtype == DType::kF32 && a.stride % kOfLine<float> == 0 && a.stride / kOfLine<float> % 2 == 1 &&
+         c.rows >= kColumns && c.cols <= kMostPackedColumns && c.cols % kPackedPanel == 0;
+}
+
+/// c (+)= a^T b for such an a [in_place_depth() or less, rows of c], and b in panels.
+class InPlaceProduct {
+ public:
+  InPlaceProduct(const ConstTensor& a, const float* packed, const Tensor& c, bool accumulate)
+      : a_(a), packed_(packed), c_(c), accumulate_(accumulate) {}
+
+  void run() const {
+    for (int64_t row = 0; row < c_.rows; row += kStrip) {
+      const auto count = static_cast<int>(std::min(kStrip, c_.rows - row));
+      [&]<int... kLess>(std::integer_sequence<int, kLess...>) {
+        static_cast<void>(((count == kLess + 1 && (multiply<kLess + 1>(row), true)) || ...));
+      }
+      (std::make_integer_sequence<int, kBlockRows>());
+    }
+  }
+
+ private:
+  template <int kCount>
+  void multiply(int64_t row) const {
+    const int64_t depth = a_.rows;
+    const int64_t stride = a_.stride;
+    const int64_t panels = c_.cols / kPackedPanel;
+    const float* const a = a_.row<float>(0) + row;
+    // All panels together fetch the line of the last element of each row of the next strip: the first one is
+    // in the same line, or in one that is here.
+    const float* next = a + std::min(2 * kStrip, c_.rows - row) - 1;
+    const int64_t rounds = panels * (depth / kOfLine<float>);
+    const int64_t each = rounds == 0 ? 0 : (depth + rounds - 1) / rounds;
+    int64_t left = depth;
+    const auto fetch = [&](int64_t) __attribute__((always_inline)) {
+      for (int64_t i = 0; i < each && left > 0; ++i, --left, next += stride) __builtin_prefetch(next);
+    };
+    for (int64_t panel = 0; panel < panels; ++panel) {
+      float* const c = c_.row<float>(row) + panel * kPackedPanel;
+      if (row + 2 * kStrip <= c_.rows) fetch_rows_of_c(c + kStrip * c_.stride);
+      Sum sum[kCount][kPanelVectors];
+      if (accumulate_) {
+        load_sums(c, c_.stride, sum);
+      } else {
+        each_sum(sum, [](int, int, Sum& value) { value = Sum{}; });
+      }
+      const float* const b = packed_ + panel * depth * kPackedPanel;
+      const auto steps = [&](int64_t k, int64_t count) __attribute__((always_inline)) {
+        multiply_steps(count, a + k * stride, 1, stride, b + k * kPackedPanel, sum);
+      };
+      in_rounds<kOfLine<float>>(depth, steps, fetch);
+      store_sums(sum, c, c_.stride);
+    }
+  }
+
+  // Inlined early: the compiler takes a function that only fetches for one without effects, and drops calls.
+  [[gnu::always_inline]] inline void fetch_rows_of_c(const float* c) const {
+#pragma GCC unroll 8
+    for (int64_t i = 0; i < kStrip; ++i) {
+      for (int64_t j = 0; j < kPackedPanel; j += kOfLine<float>) __builtin_prefetch(c + i * c_.stride + j, 1);
+    }
+  }
+
+  const ConstTensor& a_;
+  const float* packed_;
+  const Tensor& c_;
+  bool accumulate_;
+};
+
+/// Copies b, whole panels, to `to`, panel by panel.
+void pack_panels(const ConstTensor& b, float* to) {
+  for (int64_t column = 0; column < b.cols; column += kPackedPanel) {
+    for (int64_t k = 0; k < b.rows; ++k, to += kPackedPanel)
+      std::memcpy(to, b.row<float>(k) + column, static_cast<size_t>(kPackedPanel) * sizeof(float));
+  }
+}
+
+void multiply_in_place(const ConstTensor& a, const ConstTensor& b, const Tensor& c, bool accumulate,
+                       float* packed) {
+  const int64_t steps = in_place_depth();
+  for (int64_t k = 0; k < a.rows; k += steps) {
+    const int64_t depth = std::min(steps, a.rows - k);
+    pack_panels(b.row_range(k, depth), packed);
+    InPlaceProduct(a.row_range(k, depth), packed, c, accumulate || k > 0).run();
+  }
+}
+
+/// The whole sum for some rows and columns of c, on one thread. `work` has room for room_of_part().
 template <typename T>
 void multiply_part(const ConstTensor& a, const ConstTensor& b, const Tensor& c, bool accumulate,
-                   float* strips) {
+                   float* work) {
+  if (is_in_place(a, c)) return multiply_in_place(a, b, c, accumulate, work);
   // Some rows of c through all of the depth, so that they stay in the cache.
   for (int64_t row = 0; row < c.rows; row += kColumns) {
     const int64_t rows = std::min(kColumns, c.rows - row);
     for (int64_t k = 0; k < a.rows; k += kPanelRows) {
       const int64_t depth = std::min(kPanelRows, a.rows - k);
-      copy_to_strips<T>(a.row_range(k, depth).col_range(row, rows), strips);
+      copy_to_strips<T>(a.row_range(k, depth).col_range(row, rows), work);
       const int64_t later = k + depth;
       const ConstTensor next = later < a.rows ? a.row_range(later, a.rows - later).col_range(row, rows)
                                : row + rows < c.rows
                                    ? a.col_range(row + rows, std::min(kColumns, c.rows - row - rows))
                                    : b;
-      StripProduct<T>(strips, b.row_range(k, depth), c.row_range(row, rows), accumulate || k > 0, next).run();
+      StripProduct<T>(work, b.row_range(k, depth), c.row_range(row, rows), accumulate || k > 0, next).run();
     }
   }
+}
+
+/// Elements of the work memory of a part of c with these rows and columns, or fewer.
+int64_t room_of_part(int64_t rows, int64_t columns) {
+  return std::max(std::min(kColumns, rows + kStrip) / kStrip * strip_size(kPanelRows),
+                  std::min(columns, kMostPackedColumns) * in_place_depth());
 }
 
 /// Parts of c, one for each thread: a thread waits for no other before the end, and copies itself what it
@@ -273,9 +378,9 @@ void multiply_all(Context& context, const GemmArgs& args) {
   const Grid grid = grid_of(c, context.pool().threads());
   const Split rows{c.rows, kStrip, grid.rows};
   const Split columns{c.cols, kPackedPanel, grid.columns};
-  const int64_t strips_size = std::min(kColumns, c.rows + kStrip) / kStrip * strip_size(kPanelRows);
-  auto* const strips = static_cast<float*>(context.gemm_cache().padding(
-      static_cast<size_t>(context.pool().threads() * strips_size) * sizeof(float)));
+  const int64_t room = room_of_part(c.rows, c.cols);
+  auto* const work = static_cast<float*>(
+      context.gemm_cache().padding(static_cast<size_t>(context.pool().threads() * room) * sizeof(float)));
   context.pool().for_each(grid.rows * grid.columns, [&](int64_t index, int thread) {
     const int64_t i = index / grid.columns;
     const int64_t j = index % grid.columns;
@@ -283,7 +388,7 @@ void multiply_all(Context& context, const GemmArgs& args) {
     const int64_t column = columns.begin(j);
     multiply_part<T>(args.a.col_range(row, rows.length(i)), args.b.col_range(column, columns.length(j)),
                      c.row_range(row, rows.length(i)).col_range(column, columns.length(j)), args.accumulate,
-                     strips + thread * strips_size);
+                     work + thread * room);
   });
 }
 

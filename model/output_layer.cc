@@ -38,12 +38,24 @@ int64_t OutputLayer::chunk_rows(const TransformerConfig& config, Device device, 
   return std::min(rows, capacity);
 }
 
+namespace {
+
+/// [rows, padded_vocab]. On the CPU rows are an odd number of lines of the cache apart, so that the same
+/// columns of many rows do not map to few of its sets.
+Tensor plan_logits(Arena& arena, const TransformerConfig& config, Device device, DType dtype, int64_t rows) {
+  constexpr int64_t kLine = 64;  // bytes; padded_vocab() is an even number of them
+  const int64_t between = device == Device::kCpu ? kLine / static_cast<int64_t>(size_of(dtype)) : 0;
+  return arena.allocate(rows, config.padded_vocab() + between, dtype).col_range(0, config.padded_vocab());
+}
+
+}  // namespace
+
 OutputLayer::Memory OutputLayer::plan(Arena& arena, const TransformerConfig& config, Device device,
                                       DType dtype, int64_t capacity, bool two_passes) {
   Memory memory;
-  memory.logits =
-      arena.allocate(chunk_rows(config, device, dtype, capacity, two_passes), config.padded_vocab(), dtype);
-  if (two_passes) memory.second_logits = arena.allocate(memory.logits.rows, memory.logits.cols, dtype);
+  const int64_t rows = chunk_rows(config, device, dtype, capacity, two_passes);
+  memory.logits = plan_logits(arena, config, device, dtype, rows);
+  if (two_passes) memory.second_logits = plan_logits(arena, config, device, dtype, rows);
   memory.loss = arena.allocate(1, capacity, master_dtype(dtype));
   memory.nll = arena.allocate(1, capacity, master_dtype(dtype));
   memory.totals = arena.allocate_array<double>(2);

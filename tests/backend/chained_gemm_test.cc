@@ -20,20 +20,22 @@ struct ChainForm {
   bool accumulate = false;
   DType dtype = DType::kF32;  // of a and b
   DType c_dtype = DType::kF32;
+  int64_t between = 0;  // elements between rows of a
 };
 
 struct ChainOperands {
   ChainOperands(int64_t m, int64_t n, int64_t k, const ChainForm& form)
       : form(form),
         depth(k),
-        a(Buffer::random(form.transpose_a ? k : m, form.transpose_a ? m : k, form.dtype, 1)),
+        a_cols(form.transpose_a ? m : k),
+        a(Buffer::random(form.transpose_a ? k : m, a_cols + form.between, form.dtype, 1)),
         b(Buffer::random(form.transpose_b ? n : k, form.transpose_b ? k : n, form.dtype, 2)),
         before(Buffer::random(m, n, form.c_dtype, 3)),
         c(before),
         bias(Buffer::random(1, n, DType::kF32, 4)) {}
 
   GemmArgs args() {
-    return {.a = a.view(),
+    return {.a = a.view().col_range(0, a_cols),
             .b = b.view(),
             .c = c.view(),
             .transpose_a = form.transpose_a,
@@ -57,6 +59,7 @@ struct ChainOperands {
 
   ChainForm form;
   int64_t depth;
+  int64_t a_cols;
   Buffer a;
   Buffer b;
   Buffer before;
@@ -100,6 +103,19 @@ TEST(ChainedGemm, ChainsGoOnFromPartToPart) {
 }
 
 // A processor without products of bf16 widens factors where it copies them, and rounds each element once.
+TEST(ChainedGemm, ManyColumnsOfRowsInDifferentSetsOfTheCacheAreChainsToo) {
+  constexpr int64_t kLine = 16;  // elements
+  for (const auto& [m, n, k] :
+       {std::tuple{516, 64, 17}, {517, 128, 1}, {521, 128, 200}, {640, 192, 530}, {1050, 64, 1040}}) {
+    const int64_t lines = (m + kLine - 1) / kLine;
+    ChainForm form = {.transpose_a = true, .between = (lines | 1) * kLine - m};
+    expect_chains(m, n, k, form, 1);
+    form.accumulate = true;
+    expect_chains(m, n, k, form, 1);
+    expect_chains(m, n, k, form, 2);
+  }
+}
+
 TEST(ChainedGemm, WidensBF16AndRoundsOnce) {
   for (const DType c_dtype : {DType::kF32, DType::kBF16}) {
     for (const bool transpose_a : {false, true}) {
