@@ -102,4 +102,18 @@ M lane_sum(int64_t n, Body&& body) {
   return sum.total();
 }
 
+/// The sum of x[0, n). Not by a body, which compilers turn into a copy in narrower vectors than are added.
+template <typename M>
+M lane_sum(const M* x, int64_t n) {
+  LaneSums<M, kSumLanes> sum;
+  const int64_t whole = n / kSumLanes * kSumLanes;
+  for (int64_t i = 0; i < whole; i += kSumLanes) sum.add_all(x + i);
+  if (whole < n) {
+    alignas(64) M rest[kSumLanes] = {};
+    std::copy(x + whole, x + n, rest);
+    sum.add_all(rest);
+  }
+  return sum.total();
+}
+
 }  // namespace ventris

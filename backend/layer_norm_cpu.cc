@@ -61,7 +61,7 @@ void forward(Context& context, const LayerNormForwardArgs& args) {
       for (int64_t i = 0; i < count; ++i) {
         sum[i] = add_residual<T>(args, first + i, all_bits + thread * room);
         const T* x = sum[i];
-        mean[i] = lane_sum<M>(d, [&](int64_t c) { return load(x[c]); }) / static_cast<M>(d);
+        mean[i] = row_sum(x, d) / static_cast<M>(d);
       }
       for (int64_t i = 0; i < count; ++i) {
         const T* x = sum[i];

@@ -120,6 +120,14 @@ Master<T> row_max(const T* x, int64_t n) {
   return largest;
 }
 
+/// Sum of x[0, n).
+template <typename T>
+Master<T> row_sum(const T* x, int64_t n) {
+  using M = Master<T>;
+  if constexpr (std::is_same_v<T, M>) return lane_sum(x, n);
+  return lane_sum<M>(n, [&](int64_t i) { return load(x[i]); });
+}
+
 /// Sum of e^((x[i] - shift) * factor), of exponents up to 0, over [0, n): blocks in Master<T>, their sums in
 /// f64.
 template <typename T>

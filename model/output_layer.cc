@@ -40,11 +40,12 @@ int64_t OutputLayer::chunk_rows(const TransformerConfig& config, Device device, 
 
 namespace {
 
-/// [rows, padded_vocab]. On the CPU rows are an odd number of lines of the cache apart, so that the same
-/// columns of many rows do not map to few of its sets.
+/// [rows, padded_vocab]. On the CPU rows of f32 are an odd number of lines of the cache apart: the same
+/// columns of many rows then do not map to few of its sets, and the gradient of the table needs no copies of
+/// them (backend/strip_gemm_cpu.h).
 Tensor plan_logits(Arena& arena, const TransformerConfig& config, Device device, DType dtype, int64_t rows) {
-  constexpr int64_t kLine = 64;  // bytes; padded_vocab() is an even number of them
-  const int64_t between = device == Device::kCpu ? kLine / static_cast<int64_t>(size_of(dtype)) : 0;
+  constexpr int64_t kOfLine = 16;  // numbers of a line; padded_vocab() is an even number of lines
+  const int64_t between = device == Device::kCpu && dtype == DType::kF32 ? kOfLine : 0;
   return arena.allocate(rows, config.padded_vocab() + between, dtype).col_range(0, config.padded_vocab());
 }
 
