@@ -44,12 +44,13 @@ def changed():
 
 
 def sources_of(build):
-    """Path relative to the root -> its command; of a file that is compiled several times the first."""
+    """Path relative to the root -> its command, without options that g++ alone knows; of a file that is compiled several times the first."""
     sources = {}
     for entry in json.loads((build / "compile_commands.json").read_text(encoding="utf-8")):
         path = pathlib.Path(entry["directory"], entry["file"]).resolve()
         if path.is_relative_to(ROOT) and not path.is_relative_to(build):
-            sources.setdefault(path.relative_to(ROOT).as_posix(), entry)
+            command = re.sub(r" -m(?:move|store)-max=\d+", "", entry["command"])
+            sources.setdefault(path.relative_to(ROOT).as_posix(), entry | {"command": command})
     return sources
 
 
