@@ -16,7 +16,8 @@
 // A gradient of weights sums over tokens, which are rows of both factors: neither a column of the first nor
 // the columns of a panel of the second lie together. Some columns of the first factor are copied into strips
 // for all panels, and each panel into the L1 cache just before its use, which costs less than to pack it in
-// the shared cache and to read it from there.
+// the shared cache and to read it from there. Where the second factor is narrow and the rows of the first lie
+// apart as is_in_place() asks, only the second is copied.
 namespace ventris {
 namespace {
 
@@ -310,6 +311,7 @@ void pack_panels(const ConstTensor& b, float* to) {
   }
 }
 
+/// multiply_part() where is_in_place(); `packed` has room for in_place_depth() rows of b.
 void multiply_in_place(const ConstTensor& a, const ConstTensor& b, const Tensor& c, bool accumulate,
                        float* packed) {
   const int64_t steps = in_place_depth();
