@@ -5,7 +5,8 @@
 namespace ventris {
 
 /// c = op(a) op(b) [+ bias] [then ReLU], or c += op(a) op(b) with `accumulate`.
-/// a, b: T. c: T, or master_dtype(T) (weight gradients). Accumulation in f32 (f64 for f64). On CUDA factors
+/// a, b: T; on the CPU, where sums_in_one_chain(kBF16), also a of f32 with T of bf16 (gradients of logits).
+/// c: T, or master_dtype(T) (weight gradients). Accumulation in f32 (f64 for f64). On CUDA factors
 /// in f32 are rounded to TF32 only after use_tf32() (backend/gemm_choices.h), and a bias to the dtype of c.
 /// The sum over k is cut at fixed places: on the CPU they depend on the shapes alone; on CUDA also on the
 /// algorithm, which is chosen once for a shape and kept (backend/cuda/gemm_plans.cuh).

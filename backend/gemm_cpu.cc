@@ -195,9 +195,8 @@ bool Product::by_depth() {
 
 void gemm_cpu(Context& context, const GemmArgs& args) {
   const int64_t k = args.transpose_a ? args.a.rows : args.a.cols;
-  const DType dtype = args.a.dtype;
-  if (dtype == DType::kF64 || k == 0) return gemm_reference(context, args);
-  if (dtype != DType::kBF16) return cpu_kernels().chained_gemm(context, args);
+  if (args.b.dtype == DType::kF64 || k == 0) return gemm_reference(context, args);
+  if (args.a.dtype != DType::kBF16) return cpu_kernels().chained_gemm(context, args);
   // Splitting the sum needs a result that holds partial sums exactly, and an operand whose padding is zero.
   const bool cut_depth =
       args.transpose_a && !args.transpose_b && args.c.dtype == DType::kF32 && !args.bias && !args.relu;

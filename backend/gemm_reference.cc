@@ -81,7 +81,7 @@ void gemm_typed(Context& context, const GemmArgs& args) {
 }  // namespace
 
 void gemm_reference(Context& context, const GemmArgs& args) {
-  switch (args.a.dtype) {
+  switch (args.b.dtype) {
     case DType::kF32:
       return gemm_typed<float>(context, args);
     case DType::kBF16:

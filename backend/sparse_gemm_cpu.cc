@@ -62,6 +62,7 @@ class Workspace {
   int64_t bytes = 0;
 };
 
+/// T: of the sparse factor.
 template <typename T>
 class SparseGemm {
  public:
@@ -82,7 +83,7 @@ class SparseGemm {
                               .last = first + depth == product.depth(),
                               .fetches = false};
         pack(part);
-        product.c.dtype == DType::kF32 ? multiply<float>(part) : multiply<T>(part);
+        product.c.dtype == DType::kF32 ? multiply<float>(part) : multiply<BF16>(part);
       }
     }
   }
@@ -114,8 +115,9 @@ class SparseGemm {
   Workspace& work_;
 };
 
-template <typename T>
-bool multiply_all(Context& context, const GemmArgs& args) {
+}  // namespace
+
+bool sparse_gemm_cpu(Context& context, const GemmArgs& args) {
   Factors factors{.product = {.a = args.a,
                               .transpose_a = args.transpose_a,
                               .c = args.c,
@@ -148,14 +150,12 @@ bool multiply_all(Context& context, const GemmArgs& args) {
   const int64_t steps = list_steps(share);
   const auto bytes = static_cast<size_t>(Workspace(nullptr, product, task_rows, steps, threads).bytes);
   Workspace work(static_cast<char*>(context.gemm_cache().padding(bytes)), product, task_rows, steps, threads);
-  SparseGemm<T>(context, factors, rows, work).run();
+  if (product.a.dtype == DType::kF32) {
+    SparseGemm<float>(context, factors, rows, work).run();
+  } else {
+    SparseGemm<BF16>(context, factors, rows, work).run();
+  }
   return true;
-}
-
-}  // namespace
-
-bool sparse_gemm_cpu(Context& context, const GemmArgs& args) {
-  return args.a.dtype == DType::kF32 ? multiply_all<float>(context, args) : multiply_all<BF16>(context, args);
 }
 
 }  // namespace ventris

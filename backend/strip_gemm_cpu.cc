@@ -93,33 +93,34 @@ void copy_to_strips(const ConstTensor& a, float* strips) {
 }
 
 /// Fetches a matrix into the L2 cache, line by line, and then what follows it in memory.
-template <typename T>
 class LinesAhead {
  public:
   explicit LinesAhead(const ConstTensor& x)
-      : row_(static_cast<const T*>(x.data)), cols_(x.cols), stride_(x.stride) {}
+      : row_(static_cast<const char*>(x.data)),
+        width_(x.cols * static_cast<int64_t>(size_of(x.dtype))),
+        stride_(x.stride * static_cast<int64_t>(size_of(x.dtype))) {}
 
   /// Before this, fetch() fetches the first line only.
-  void start() { step_ = kOfLine<T>; }
+  void start() { step_ = kOfLine<char>; }
 
   // Inlined early: the compiler takes a function that only fetches for one without effects, and drops calls.
   [[gnu::always_inline]] inline void fetch() {
-    __builtin_prefetch(row_ + column_, 0, 2);
-    column_ += step_;
-    if (column_ < cols_) return;
-    column_ = 0;
+    __builtin_prefetch(row_ + offset_, 0, 2);
+    offset_ += step_;
+    if (offset_ < width_) return;
+    offset_ = 0;
     row_ += stride_;
   }
 
  private:
-  const T* row_;
-  int64_t cols_;
-  int64_t stride_;
-  int64_t column_ = 0;
+  const char* row_;
+  int64_t width_;   // of a row, in bytes
+  int64_t stride_;  // in bytes
+  int64_t offset_ = 0;
   int64_t step_ = 0;
 };
 
-/// c (+)= the columns of a in `strips`, transposed, times b [depth, columns of c].
+/// c (+)= the columns of a in `strips`, transposed, times b [depth, columns of c] of T.
 template <typename T>
 class StripProduct {
  public:
@@ -181,7 +182,7 @@ class StripProduct {
     const float* const next_strip = a + strip_size(b_.rows);
     // All blocks together fetch the next panel, which comes from far away.
     const T* far = b_.row<T>(std::min(block * kOfLine<float>, b_.rows - 1)) + column_ + kPackedPanel;
-    LinesAhead<T> lines = next_;  // in registers: stores might change its members
+    LinesAhead lines = next_;  // in registers: stores might change its members
     const auto fetch = [&](int64_t k) __attribute__((always_inline)) {
 #pragma GCC unroll 8
       for (int64_t i = 0; i < kStrip && kFetchesAhead; ++i) {
@@ -220,7 +221,7 @@ class StripProduct {
   ConstTensor b_;
   Tensor c_;
   bool accumulate_;
-  LinesAhead<T> next_;  // what the next strips are copied from
+  LinesAhead next_;     // what the next strips are copied from
   int64_t column_ = 0;  // of the panel
   int64_t columns_ = 0;
   alignas(64) float panel_[kPanelRows * kPackedPanel];
@@ -303,42 +304,47 @@ class InPlaceProduct {
   bool accumulate_;
 };
 
-/// Copies b, whole panels, to `to`, panel by panel.
+/// Copies b of T, whole panels, to `to`, panel by panel.
+template <typename T>
 void pack_panels(const ConstTensor& b, float* to) {
   for (int64_t column = 0; column < b.cols; column += kPackedPanel) {
-    for (int64_t k = 0; k < b.rows; ++k, to += kPackedPanel)
-      std::memcpy(to, b.row<float>(k) + column, static_cast<size_t>(kPackedPanel) * sizeof(float));
+    for (int64_t k = 0; k < b.rows; ++k, to += kPackedPanel) {
+      const T* const from = b.row<T>(k) + column;
+#pragma omp simd
+      for (int64_t i = 0; i < kPackedPanel; ++i) to[i] = load(from[i]);
+    }
   }
 }
 
 /// multiply_part() where is_in_place(); `packed` has room for in_place_depth() rows of b.
+template <typename B>
 void multiply_in_place(const ConstTensor& a, const ConstTensor& b, const Tensor& c, bool accumulate,
                        float* packed) {
   const int64_t steps = in_place_depth();
   for (int64_t k = 0; k < a.rows; k += steps) {
     const int64_t depth = std::min(steps, a.rows - k);
-    pack_panels(b.row_range(k, depth), packed);
+    pack_panels<B>(b.row_range(k, depth), packed);
     InPlaceProduct(a.row_range(k, depth), packed, c, accumulate || k > 0).run();
   }
 }
 
 /// The whole sum for some rows and columns of c, on one thread. `work` has room for room_of_part().
-template <typename T>
+template <typename A, typename B>
 void multiply_part(const ConstTensor& a, const ConstTensor& b, const Tensor& c, bool accumulate,
                    float* work) {
-  if (is_in_place(a, c)) return multiply_in_place(a, b, c, accumulate, work);
+  if (is_in_place(a, c)) return multiply_in_place<B>(a, b, c, accumulate, work);
   // Some rows of c through all of the depth, so that they stay in the cache.
   for (int64_t row = 0; row < c.rows; row += kColumns) {
     const int64_t rows = std::min(kColumns, c.rows - row);
     for (int64_t k = 0; k < a.rows; k += kPanelRows) {
       const int64_t depth = std::min(kPanelRows, a.rows - k);
-      copy_to_strips<T>(a.row_range(k, depth).col_range(row, rows), work);
+      copy_to_strips<A>(a.row_range(k, depth).col_range(row, rows), work);
       const int64_t later = k + depth;
       const ConstTensor next = later < a.rows ? a.row_range(later, a.rows - later).col_range(row, rows)
                                : row + rows < c.rows
                                    ? a.col_range(row + rows, std::min(kColumns, c.rows - row - rows))
                                    : b;
-      StripProduct<T>(work, b.row_range(k, depth), c.row_range(row, rows), accumulate || k > 0, next).run();
+      StripProduct<B>(work, b.row_range(k, depth), c.row_range(row, rows), accumulate || k > 0, next).run();
     }
   }
 }
@@ -374,7 +380,7 @@ Grid grid_of(const Tensor& c, int64_t threads) {
   return best;
 }
 
-template <typename T>
+template <typename A, typename B>
 void multiply_all(Context& context, const GemmArgs& args) {
   const Tensor& c = args.c;
   const Grid grid = grid_of(c, context.pool().threads());
@@ -388,9 +394,9 @@ void multiply_all(Context& context, const GemmArgs& args) {
     const int64_t j = index % grid.columns;
     const int64_t row = rows.begin(i);
     const int64_t column = columns.begin(j);
-    multiply_part<T>(args.a.col_range(row, rows.length(i)), args.b.col_range(column, columns.length(j)),
-                     c.row_range(row, rows.length(i)).col_range(column, columns.length(j)), args.accumulate,
-                     work + thread * room);
+    multiply_part<A, B>(args.a.col_range(row, rows.length(i)), args.b.col_range(column, columns.length(j)),
+                        c.row_range(row, rows.length(i)).col_range(column, columns.length(j)),
+                        args.accumulate, work + thread * room);
   });
 }
 
@@ -401,7 +407,9 @@ bool is_for_strips(const GemmArgs& args) {
 }
 
 void strip_gemm_cpu(Context& context, const GemmArgs& args) {
-  args.a.dtype == DType::kF32 ? multiply_all<float>(context, args) : multiply_all<BF16>(context, args);
+  if (args.b.dtype == DType::kF32) return multiply_all<float, float>(context, args);
+  args.a.dtype == DType::kF32 ? multiply_all<float, BF16>(context, args)
+                              : multiply_all<BF16, BF16>(context, args);
 }
 
 }  // namespace ventris

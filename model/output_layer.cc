@@ -24,6 +24,10 @@ constexpr int64_t kCudaChunkBytes = int64_t{2} << 30;
 
 }  // namespace
 
+DType OutputLayer::logits_dtype(Device device, DType dtype) {
+  return device == Device::kCpu && sums_in_one_chain(dtype) ? master_dtype(dtype) : dtype;
+}
+
 /// On CUDA as few chunks of equal size as the bytes allow.
 int64_t OutputLayer::chunk_rows(const TransformerConfig& config, Device device, DType dtype, int64_t capacity,
                                 bool two_passes) {

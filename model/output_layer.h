@@ -16,7 +16,7 @@ class Teachers;
 class OutputLayer {
  public:
   struct Memory {
-    Tensor logits;              // [rows of a chunk, padded_vocab] T
+    Tensor logits;              // [rows of a chunk, padded_vocab] of the dtype that plan() was given
     Tensor second_logits = {};  // the same, of the second pass of R-Drop
     Tensor loss;                // [1, capacity] master
     Tensor nll;                 // [1, capacity] master
@@ -30,7 +30,10 @@ class OutputLayer {
 
   explicit OutputLayer(const TransformerIds& ids) : table_(ids.output), bias_(ids.output_bias) {}
 
-  /// Rows of logits that a model of that capacity of target rows holds at a time.
+  /// The dtype of logits and their gradient in training with activations of `dtype`: T, but f32 where the
+  /// CPU multiplies bf16 in f32. Rounding them to bf16 would take time there, and save none.
+  static DType logits_dtype(Device device, DType dtype);
+  /// Rows of logits of `dtype` that a model of that capacity of target rows holds at a time.
   static int64_t chunk_rows(const TransformerConfig& config, Device device, DType dtype, int64_t capacity,
                             bool two_passes);
   static Memory plan(Arena& arena, const TransformerConfig& config, Device device, DType dtype,
@@ -49,7 +52,7 @@ class OutputLayer {
   /// Writes log softmax(logits)[label] of each row of `hidden` to out[rows], on the device.
   void log_probabilities(Pass& pass, ConstTensor hidden, float* out, const Memory& memory) const;
 
-  /// logits: [hidden.rows, padded_vocab] T. Columns after the vocabulary may remain as they were.
+  /// logits: [hidden.rows, padded_vocab] T or master. Columns after the vocabulary may remain as they were.
   void logits(Pass& pass, ConstTensor hidden, Tensor logits) const;
 
  private:

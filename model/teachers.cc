@@ -39,8 +39,8 @@ struct SharedMemory {
   void plan(Arena& arena, size_t teachers, const Distillation& how, const TransformerConfig& student,
             Device device, DType dtype, const MicroBatchCapacity& capacity) {
     attention_work = BatchAttentionWork::plan(arena, device, dtype, capacity);
-    const int64_t rows =
-        OutputLayer::chunk_rows(student, device, dtype, capacity.target_rows, /*two_passes=*/false);
+    const int64_t rows = OutputLayer::chunk_rows(student, device, OutputLayer::logits_dtype(device, dtype),
+                                                 capacity.target_rows, /*two_passes=*/false);
     const DType master = master_dtype(dtype);
     if (teachers > 1 || how.top_k == 0) mean = arena.allocate(rows, student.padded_vocab(), master);
     if (how.top_k == 0) return;

@@ -44,8 +44,8 @@ struct Activations {
     if (two_passes) second_d_hidden = arena.allocate(capacity.target_rows, config.d_model, dtype);
     const bool training = kept != KeptActivations::kNone;
     // Logits of a model for inference are not rounded to T.
-    output = OutputLayer::plan(arena, config, device, training ? dtype : master_dtype(dtype),
-                               capacity.target_rows, two_passes);
+    const DType of_logits = training ? OutputLayer::logits_dtype(device, dtype) : master_dtype(dtype);
+    output = OutputLayer::plan(arena, config, device, of_logits, capacity.target_rows, two_passes);
     attention_work = BatchAttentionWork::plan(arena, device, dtype, capacity);
     if (!training) return;
     const int64_t rows = std::max(capacity.source_rows, capacity.target_rows);

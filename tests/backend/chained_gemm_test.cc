@@ -18,9 +18,10 @@ struct ChainForm {
   bool bias = false;
   bool relu = false;
   bool accumulate = false;
-  DType dtype = DType::kF32;  // of a and b
+  DType dtype = DType::kF32;  // of b, and of a but with wide_a
   DType c_dtype = DType::kF32;
   int64_t between = 0;  // elements between rows of a
+  bool wide_a = false;  // a of f32
 };
 
 struct ChainOperands {
@@ -28,7 +29,8 @@ struct ChainOperands {
       : form(form),
         depth(k),
         a_cols(form.transpose_a ? m : k),
-        a(Buffer::random(form.transpose_a ? k : m, a_cols + form.between, form.dtype, 1)),
+        a(Buffer::random(form.transpose_a ? k : m, a_cols + form.between,
+                         form.wide_a ? DType::kF32 : form.dtype, 1)),
         b(Buffer::random(form.transpose_b ? n : k, form.transpose_b ? k : n, form.dtype, 2)),
         before(Buffer::random(m, n, form.c_dtype, 3)),
         c(before),
@@ -77,7 +79,8 @@ void expect_chains(int64_t m, int64_t n, int64_t k, const ChainForm& form, int t
   }
   EXPECT_EQ(different, 0) << m << " x " << n << " x " << k << (form.transpose_a ? " a^T" : "")
                           << (form.transpose_b ? " b^T" : "") << (form.accumulate ? " accumulated" : "")
-                          << ", " << name_of(form.dtype) << " to " << name_of(form.c_dtype);
+                          << (form.wide_a ? ", f32 and " : ", ") << name_of(form.dtype) << " to "
+                          << name_of(form.c_dtype);
 }
 
 TEST(ChainedGemm, EveryElementIsOneChainInOrderOfDepth) {
@@ -102,7 +105,6 @@ TEST(ChainedGemm, ChainsGoOnFromPartToPart) {
   expect_chains(1100, 150, 303, {.transpose_a = true, .accumulate = true}, 1);
 }
 
-// A processor without products of bf16 widens factors where it copies them, and rounds each element once.
 TEST(ChainedGemm, ManyColumnsOfRowsInDifferentSetsOfTheCacheAreChainsToo) {
   constexpr int64_t kLine = 16;  // elements
   for (const auto& [m, n, k] :
@@ -116,6 +118,7 @@ TEST(ChainedGemm, ManyColumnsOfRowsInDifferentSetsOfTheCacheAreChainsToo) {
   }
 }
 
+// A processor without products of bf16 widens factors where it copies them, and rounds each element once.
 TEST(ChainedGemm, WidensBF16AndRoundsOnce) {
   for (const DType c_dtype : {DType::kF32, DType::kBF16}) {
     for (const bool transpose_a : {false, true}) {
@@ -131,6 +134,34 @@ TEST(ChainedGemm, WidensBF16AndRoundsOnce) {
         form.accumulate = false;
         form.bias = form.relu = true;
         expect_chains(205, 1031, 70, form, 1);
+      }
+    }
+  }
+}
+
+// As gradients of logits in f32 are multiplied by a table and by activations in bf16.
+TEST(ChainedGemm, AFactorOfF32BesideOneOfBF16IsNotRounded) {
+  constexpr int64_t kLine = 16;  // elements
+  for (const auto& [m, n, k] : {std::tuple{1, 1, 1}, {5, 130, 1077}, {300, 64, 700}, {530, 1100, 40}}) {
+    for (const DType c_dtype : {DType::kF32, DType::kBF16}) {
+      ChainForm form{.dtype = DType::kBF16, .c_dtype = c_dtype, .wide_a = true};
+      expect_chains(m, n, k, form, 2);
+      form.transpose_b = true;
+      expect_chains(m, n, k, form, 1);
+    }
+  }
+  // With few columns of b, with many, with an odd number of them, and in place.
+  for (const auto& [m, n, k] :
+       {std::tuple{517, 64, 200}, {30, 1100, 300}, {700, 131, 530}, {1050, 128, 1040}}) {
+    for (const int64_t between : {int64_t{0}, ((m + kLine - 1) / kLine | 1) * kLine - m}) {
+      for (const bool accumulate : {false, true}) {
+        const ChainForm form{.transpose_a = true,
+                             .accumulate = accumulate,
+                             .dtype = DType::kBF16,
+                             .between = between,
+                             .wide_a = true};
+        expect_chains(m, n, k, form, 1);
+        expect_chains(m, n, k, form, 2);
       }
     }
   }

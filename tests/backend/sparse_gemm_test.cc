@@ -20,9 +20,10 @@ struct SparseForm {
   bool bias = false;
   bool relu = false;
   bool accumulate = false;
-  DType dtype = DType::kF32;
+  DType dtype = DType::kF32;  // of b, and of a but with wide_a
   DType c_dtype = DType::kF32;
   bool b_is_sparse = false;
+  bool wide_a = false;  // a of f32
 };
 
 void make_sparse(Buffer& x, double density) {
@@ -38,7 +39,8 @@ struct SparseOperands {
   SparseOperands(int64_t m, int64_t n, int64_t k, const SparseForm& form, double density = 0.1)
       : form(form),
         depth(k),
-        a(Buffer::random(form.transpose_a ? k : m, form.transpose_a ? m : k, form.dtype, 1)),
+        a(Buffer::random(form.transpose_a ? k : m, form.transpose_a ? m : k,
+                         form.wide_a ? DType::kF32 : form.dtype, 1)),
         b(Buffer::random(form.transpose_b ? n : k, form.transpose_b ? k : n, form.dtype, 2)),
         before(Buffer::random(m, n, form.c_dtype, 3)),
         bias(Buffer::random(1, n, DType::kF32, 4)) {
@@ -115,6 +117,20 @@ TEST(SparseGemm, HasTheBitsOfAllMultiplications) {
       }
     }
   }
+}
+
+TEST(SparseGemm, EitherOfTwoFactorsOfDifferentTypesMayBeTheSparseOne) {
+  SparseForm form{.dtype = DType::kBF16, .wide_a = true};
+  for (const bool transpose_a : {false, true}) {
+    for (const DType c_dtype : {DType::kF32, DType::kBF16}) {
+      form.transpose_a = transpose_a;
+      form.c_dtype = c_dtype;
+      expect_all_terms(SparseOperands(130, 67, 301, form), 2);
+    }
+  }
+  form.c_dtype = DType::kF32;
+  form.b_is_sparse = form.accumulate = true;
+  expect_all_terms(SparseOperands(100, 257, 2100, form), 1);
 }
 
 // The depth of a list depends on the share of zeros.

@@ -7,6 +7,7 @@
 #include <map>
 
 #include "backend/error.h"
+#include "backend/gemm.h"
 #include "model/flop_count.h"
 #include "tests/support/spoiled_gradients.h"
 #include "tests/support/tiny_model.h"
@@ -299,6 +300,22 @@ TEST(Transformer, MicroBatchBeyondTheCapacityIsRefused) {
   TinyModel tiny(testing::tiny_config(false), DType::kF32);
   const PackedBatch batch(random_sentences({{10, 5}, {10, 5}}, 19, 2), 64, 0);
   EXPECT_THROW(tiny.step(batch), Error);
+}
+
+/// Where products of bf16 are computed in f32, logits in training are what inference sees, not bf16 of that.
+TEST_P(TransformerBehaviour, TheLossInTrainingIsThatOfLogitsInF32) {
+  TinyModel trained(config(), dtype());
+  TinyModel other(config(), dtype(), 1, KeptActivations::kNone);
+  const PackedBatch batch(sentences());
+  const LossSums expected = other.evaluate(batch);
+  const LossSums got = trained.evaluate(batch);
+  if (sums_in_one_chain(dtype())) {
+    EXPECT_EQ(got.nll, expected.nll);
+    EXPECT_EQ(got.loss, expected.loss);
+  } else {
+    EXPECT_NEAR(got.nll, expected.nll, expected.nll * 1e-2);
+    EXPECT_NEAR(got.loss, expected.loss, expected.loss * 1e-2);
+  }
 }
 
 TEST(Transformer, LayersThatAreComputedAgainGiveTheSameBits) {
