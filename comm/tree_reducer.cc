@@ -44,7 +44,7 @@ TreeReducer::TreeReducer(Context& context, Communicator& communicator, int64_t s
             .buckets = GradientBuckets(loss_sums.cols, loss_sums.cols),
             .segments = {.unit = kTreeUnit, .turns = {}, .to_all = true}},
       memory_(context.device(), bytes_of(gradients_) + bytes_of(loss_) + kAlignment,
-              "partial sums of gradients (--reduction reproducible; fewer --logical-shards need less)") {
+              "partial sums of gradients (with --reduction reproducible fewer --logical-shards need less)") {
   VENTRIS_CHECK(gradients.rows == 1 && loss_sums.rows == 1, "flat ranges are summed, not {} and {} rows",
                 gradients.rows, loss_sums.rows);
   allocate(gradients_);

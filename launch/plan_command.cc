@@ -235,8 +235,8 @@ Command plan_command() {
   table.number("latency", options->latency, {.min = 0, .max = 1e9}, "Microseconds of a short message.");
   table.number(
       "host-link", options->host_link, {.min = 0, .max = 1e6},
-      "GB/s between ranks of one host, as --link, for --reduction reproducible, which sums inside hosts "
-      "first. 0: --link and --latency.");
+      "GB/s between ranks of one host, as --link, for sums that begin inside hosts: with --reduction "
+      "reproducible, and on CPUs. 0: --link and --latency.");
   table.number("host-latency", options->host_latency, {.min = 0, .max = 1e9},
                "Microseconds of a short message between ranks of one host, with --host-link.");
   table.number("step-ms", options->step, {.min = 0, .max = 1e9},

@@ -208,7 +208,8 @@ void report_start(Progress& progress, Communicator& communicator, Context& conte
     progress.warning(fmt::format("{} of {} ranks work only in validation: a batch has {}", ranks - shards,
                                  ranks, counted(shards, "logical shard")));
   }
-  if (options.reduction == Reduction::kReproducible || options.shard_optimizer) {
+  if (options.shard_optimizer ||
+      sums_in_tree(options.reduction, options.gradient_dtype, context.device(), ranks)) {
     const int terms = options.reduction == Reduction::kReproducible ? shards : ranks;
     const std::string cost = cost_of_placement(terms, communicator.hosts());
     if (!cost.empty()) progress.warning(cost);

@@ -31,11 +31,11 @@ TrainingStep::TrainingStep(Context& context, Communicator& communicator, const T
   optimizer.clear_only(transformer.gradients_to_clear());
   const OptimizerShard& shard = optimizer.shard();
   const int64_t tail = tail_of_sums(store, context.device());
+  const int terms = sums_shards_ ? shards : communicator.size();
   if (shard.is_part()) {
-    const int terms = sums_shards_ ? shards : communicator.size();
     tree_reducer_.emplace(context, sums(), terms, store.gradients(), transformer.loss_sums(), shard.plan());
-  } else if (sums_shards_) {
-    tree_reducer_.emplace(context, sums(), shards, store.gradients(), transformer.loss_sums(),
+  } else if (sums_in_tree(options.reduction, options.gradient_dtype, context.device(), communicator.size())) {
+    tree_reducer_.emplace(context, sums(), terms, store.gradients(), transformer.loss_sums(),
                           sums().bucket_bytes(), tail);
   } else {
     reducer_.emplace(context, sums(), store.gradients(), options.gradient_dtype, sums().bucket_bytes(), tail);

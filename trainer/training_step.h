@@ -82,8 +82,8 @@ class TrainingStep {
   Transformer& transformer_;
   Optimizer& optimizer_;
   std::unique_ptr<Communicator> device_communicator_;  // of the sums, if the device has its own
-  std::optional<GradientReducer> reducer_;             // of the fast reduction
-  std::optional<TreeReducer> tree_reducer_;            // of the reproducible one, or of owners
+  std::optional<GradientReducer> reducer_;             // if not in a tree
+  std::optional<TreeReducer> tree_reducer_;            // sums_in_tree(), or of owners
   bool sums_shards_;                                   // tree_reducer_ sums the shards of this rank too
   /// By stage, and whether it is the first, and the last, of the step.
   std::array<std::array<std::array<ShapedGraph, 2>, 2>, 2> graphs_;

@@ -100,7 +100,8 @@ class Planner {
     }
     if (machine_.ranks > 1 && options_.gradient_dtype != master)
       exactly("gradients to be sent", static_cast<size_t>(gradients(options_.gradient_dtype)));
-    if (options_.reduction == Reduction::kReproducible || shares_state())
+    if (shares_state() ||
+        sums_in_tree(options_.reduction, options_.gradient_dtype, machine_.device, machine_.ranks))
       add("partial sums of gradients", partial_sums_bytes(plan.shards), true, false);
     const size_t stages =
         2 * BatchStage::planned_bytes(plan.micro_batch, training_orders(machine_.device, options_.model),
@@ -143,8 +144,8 @@ class Planner {
 
   ShardPlan owners() const { return OptimizerShard::plan_of(store_, machine_.device, machine_.ranks); }
 
-  /// For the rank with the most: partial sums on its stack, and those received from other ranks. Owners
-  /// receive that of each rank with the fast reduction.
+  /// For the rank with the most: partial sums on its stack, and those received from other ranks, one of each
+  /// with the fast reduction.
   size_t partial_sums_bytes(int shards) const {
     if (options_.reduction == Reduction::kFast) shards = machine_.ranks;
     int stack = 0;

@@ -57,6 +57,10 @@ double teachers_operations(const std::vector<TransformerConfig>& teachers, doubl
   return sum;
 }
 
+int terms_of(const ScalingInputs& run) {
+  return run.reduction == Reduction::kReproducible ? run.shards : run.ranks;
+}
+
 int most_partial_sums(int shards, int ranks) {
   size_t most = 1;
   for (int rank = 0; rank < ranks; ++rank)
@@ -130,10 +134,16 @@ double tree_seconds(const PlannedLink& link, const ScalingInputs& run, int terms
 
 double sum_seconds(const PlannedLink& link, const ScalingInputs& run, double bytes) {
   if (run.ranks == 1) return 0.0;
+  if (sums_in_tree(run.reduction, run.gradient_dtype, run.device, run.ranks))
+    return tree_seconds(link, run, terms_of(run), bytes, true);
+  return library_seconds(link, run, bytes);
+}
+
+double library_seconds(const PlannedLink& link, const ScalingInputs& run, double bytes) {
+  if (run.ranks == 1) return 0.0;
   const double p = run.ranks;
   const double rounds = std::ceil(std::log2(p));
   const double transfer = bytes / link.bytes_per_second;
-  if (run.reduction == Reduction::kReproducible) return tree_seconds(link, run, run.shards, bytes, true);
   if (run.device == Device::kCpu) return 2 * rounds * (link.latency + transfer);
   const double ring = 2 * (p - 1) * (link.latency + transfer / p);
   const double trees = 2 * rounds * link.latency + 2 * transfer;
@@ -158,7 +168,6 @@ PredictedStep predict_step(const PlannedLink& link, const ScalingInputs& run) {
                                 ? OptimizerShard::plan_of(store, run.device, run.ranks).buckets()
                                 : GradientBuckets(store.trained_size(), bucket_bytes_on(run.device) / element,
                                                   tail_of_sums(store, run.device));
-  const int terms = run.reduction == Reduction::kReproducible ? run.shards : run.ranks;
   double end = 0.0;  // of the sums so far
   const auto take = [&](double ready, double seconds) {
     end = std::max(end, ready) + seconds;
@@ -171,15 +180,13 @@ PredictedStep predict_step(const PlannedLink& link, const ScalingInputs& run) {
     buckets.ready(moment.begin, [&](int64_t, int64_t count) {
       const auto bytes = static_cast<double>(count * element);
       take(moment_of(run.two_passes ? (1.0 + moment.share) / 2.0 : moment.share),
-           shares ? tree_seconds(link, run, terms, bytes, false) : sum_seconds(link, run, bytes));
+           shares ? tree_seconds(link, run, terms_of(run), bytes, false) : sum_seconds(link, run, bytes));
     });
   }
-  if (run.device == Device::kCpu) take(step.compute, sum_seconds(link, run, kBytesOfHostNumbers));
+  if (run.device == Device::kCpu) take(step.compute, library_seconds(link, run, kBytesOfHostNumbers));
   step.exposed = run.device == Device::kCpu ? step.sums : std::max(0.0, end - step.compute);
   if (shares) {
-    ScalingInputs plain = run;
-    plain.reduction = Reduction::kFast;  // each number is that of one rank
-    step.sharing = sum_seconds(link, plain, static_cast<double>(squares_chunks(store.trained_size()) * 8));
+    step.sharing = library_seconds(link, run, static_cast<double>(squares_chunks(store.trained_size()) * 8));
     for (int64_t bucket = 0; bucket < buckets.count(); ++bucket) {
       const auto parameters = static_cast<double>(buckets.at(bucket).size());
       step.sharing +=

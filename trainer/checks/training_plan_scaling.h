@@ -74,17 +74,19 @@ double loss_moment(const TransformerConfig& model, bool recompute, double source
 double recomputed_share(const TransformerConfig& model, double source_tokens, double target_tokens,
                         const std::vector<TransformerConfig>& teachers = {});
 
-/// Seconds of a sum of `bytes` over the ranks that all get, with n bytes, p ranks, latency a and b = 1 /
-/// bytes_per_second. Fast, from Thakur, Rabenseifner and Gropp 2005 (Optimization of Collective Communication
-/// Operations in MPICH, section 4.5), without the time of additions:
+/// Seconds of the library's sum of `bytes` over the ranks that all get, with n bytes, p ranks, latency a and
+/// b = 1 / bytes_per_second, from Thakur, Rabenseifner and Gropp 2005 (Optimization of Collective
+/// Communication Operations in MPICH, section 4.5), without the time of additions:
 ///   CPU: a binomial tree to one rank and back, 2 ceil(log2 p) (a + n b), which Open MPI 4 uses in place
 ///   CUDA: the smaller one of a ring, 2 (p - 1) (a + n b / p), and of two binary trees at once, 2 log2 p a +
 ///   2 n b (Sanders, Speck and Traeff 2009, Two-tree algorithms for full bandwidth broadcast, reduction and
 ///   scan)
-/// Reproducible (comm/tree_sum.h), pairwise exchanges of the first source inside the m hosts of l ranks, of a
-/// and b of their own, and between them, in both halves: 2 (l - 1) a' + (k + 1) (l - 1) / l n b' + 2 (m - 1)
-/// a + (K + 1) (m - 1) / p n b, where k and K are the greatest numbers of partial sums of a rank and of a
-/// host.
+double library_seconds(const PlannedLink& link, const ScalingInputs& run, double bytes);
+
+/// The same of gradients, and of the loss. In a tree (sums_in_tree(), comm/tree_sum.h): pairwise exchanges of
+/// the same source inside the m hosts of l ranks, of a and b of their own, and between them, in both halves:
+/// 2 (l - 1) a' + (k + 1) (l - 1) / l n b' + 2 (m - 1) a + (K + 1) (m - 1) / p n b, where k and K are the
+/// greatest numbers of partial sums of a rank and of a host. Otherwise library_seconds().
 double sum_seconds(const PlannedLink& link, const ScalingInputs& run, double bytes);
 
 /// Seconds of the pairwise exchange in which every rank gets `bytes` / p from each other rank:

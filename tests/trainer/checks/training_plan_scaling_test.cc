@@ -75,9 +75,14 @@ TEST(ReadyMoments, ComeAfterTheTeachers) {
 TEST(SumSeconds, FollowTheirFormulas) {
   const double bytes = 8e6;  // 8 ms over the link
   EXPECT_DOUBLE_EQ(sum_seconds(kLink, base_of(1, Device::kCpu), bytes), 0.0);
-  // Two and then four messages of everything, one after the other.
-  EXPECT_DOUBLE_EQ(sum_seconds(kLink, base_of(2, Device::kCpu), bytes), 2 * 9e-3);
-  EXPECT_DOUBLE_EQ(sum_seconds(kLink, base_of(4, Device::kCpu), bytes), 4 * 9e-3);
+  // A half and then three quarters of everything, twice; with more shards than ranks too.
+  EXPECT_DOUBLE_EQ(sum_seconds(kLink, base_of(2, Device::kCpu), bytes), 2 * (1e-3 + 4e-3));
+  EXPECT_DOUBLE_EQ(sum_seconds(kLink, base_of(4, Device::kCpu), bytes), 2 * (3e-3 + 6e-3));
+  // The library sends two and then four messages of everything, one after the other; in bf16 it adds.
+  EXPECT_DOUBLE_EQ(library_seconds(kLink, base_of(2, Device::kCpu), bytes), 2 * 9e-3);
+  ScalingInputs rounded = base_of(4, Device::kCpu);
+  rounded.gradient_dtype = DType::kBF16;
+  EXPECT_DOUBLE_EQ(sum_seconds(kLink, rounded, bytes), 4 * 9e-3);
   // The ring has six messages of a quarter; with 64 ranks, 126 latencies are more than the 12 of two trees.
   EXPECT_DOUBLE_EQ(sum_seconds(kLink, base_of(4, Device::kCuda), bytes), 6 * 3e-3);
   EXPECT_DOUBLE_EQ(sum_seconds(kLink, base_of(64, Device::kCuda), bytes), 12e-3 + 16e-3);
@@ -143,7 +148,7 @@ TEST(PredictedStepTest, OwnersSumTheirSegmentsAndSendTheirParameters) {
   const int64_t whole_buckets = (store.flat_size() + (1 << 20) - 1) / (1 << 20);
   const auto buckets = static_cast<double>(whole_buckets);
   // Three quarters of all gradients, in f32, and then of all parameters, in bf16; three messages a bucket.
-  EXPECT_NEAR(step.sums, 0.75 * 4e-9 * parameters + 3 * buckets * kLink.latency + 8 * kLink.latency, 1e-5);
+  EXPECT_NEAR(step.sums, 0.75 * 4e-9 * parameters + 3 * buckets * kLink.latency + 10 * kLink.latency, 1e-5);
   EXPECT_NEAR(step.sharing, 0.75 * 2e-9 * parameters + 3 * buckets * kLink.latency + 4 * kLink.latency, 1e-3);
   EXPECT_DOUBLE_EQ(step.step(), step.compute + step.fixed + step.exposed + step.sharing);
   run.ranks = 1;
