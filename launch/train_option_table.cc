@@ -184,8 +184,8 @@ void add_optimizer_options(TrainOptions& train, OptionTable& table) {
       "f32 never does. auto: in a resumed run that of its checkpoint; otherwise bf16 on CUDA and f32 on the CPU."));
   preset(table.choice<DType>(
       "gradient-dtype", train.gradient_dtype, {{"f32", DType::kF32}, {"bf16", DType::kBF16}},
-      "Type in which gradients are summed over the ranks. bf16 sends half the bytes; each rank's gradient "
-      "and each partial sum is rounded to 8 significant bits. With one rank nothing is rounded."));
+      "Type in which gradients are summed over the ranks. bf16 sends half the bytes on CUDA; on CPUs MPI adds it, which from three ranks on "
+      "sends more than f32. Each rank's gradient and each partial sum is rounded to 8 significant bits. With one rank nothing is rounded."));
   preset(table.choice<Reduction>(
       "reduction", train.reduction, {{"fast", Reduction::kFast}, {"reproducible", Reduction::kReproducible}},
       "How gradients are summed. fast: each rank over its shards, then over the ranks, on CUDA in the order of "

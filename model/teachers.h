@@ -46,7 +46,7 @@ class Teachers {
   /// Computes the decoder outputs of all teachers, which targets() needs. `batch` must outlive these calls.
   void forward(const MicroBatch& batch);
   /// The targets of the target rows [begin, begin + room.rows), valid until the next call. `room`:
-  /// [rows, padded_vocab] T, overwritten; at most OutputLayer::chunk_rows() rows.
+  /// [rows, padded_vocab] T or master, overwritten; at most OutputLayer::chunk_rows() rows.
   SoftTargets targets(int64_t begin, Tensor room);
 
   /// Bytes of their activations and targets, without parameters, by the code that allocates them.
