@@ -13,13 +13,13 @@ void gemm(Context& context, const GemmArgs& args) {
   const int64_t b_k = args.transpose_b ? args.b.cols : args.b.rows;
   const int64_t n = args.transpose_b ? args.b.rows : args.b.cols;
   const DType dtype = args.b.dtype;
-  const bool mixed = context.device() == Device::kCpu && dtype == DType::kBF16 && sums_in_one_chain(dtype);
+  const bool wide_a = args.a.dtype == DType::kF32 && dtype == DType::kBF16 &&
+                      context.device() == Device::kCpu && sums_in_one_chain(dtype);
   VENTRIS_CHECK(k == b_k && args.c.rows == m && args.c.cols == n,
                 "a {} x {}{}, b {} x {}{}, c {} x {}: the shapes do not match", args.a.rows, args.a.cols,
                 args.transpose_a ? " transposed" : "", args.b.rows, args.b.cols,
                 args.transpose_b ? " transposed" : "", args.c.rows, args.c.cols);
-  check_tensor(args.a, args.a.rows, args.a.cols, mixed && args.a.dtype == DType::kF32 ? DType::kF32 : dtype,
-               "a");
+  check_tensor(args.a, args.a.rows, args.a.cols, wide_a ? DType::kF32 : dtype, "a");
   check_tensor(args.b, args.b.rows, args.b.cols, dtype, "b");
   check_tensor(args.c, m, n, args.c.dtype == dtype ? dtype : master_dtype(dtype), "c");
   const bool rounded = context.device() == Device::kCuda && args.bias.dtype == args.c.dtype;

@@ -25,6 +25,7 @@
 #include "trainer/files/export_limits.h"
 #include "trainer/files/run_folder.h"
 #include "trainer/progress.h"
+#include "trainer/run_shape.h"
 #include "trainer/schedule_options.h"
 #include "trainer/teacher_models.h"
 #include "trainer/text.h"
@@ -210,8 +211,8 @@ void report_start(Progress& progress, Communicator& communicator, Context& conte
   }
   if (options.shard_optimizer ||
       sums_in_tree(options.reduction, options.gradient_dtype, context.device(), ranks)) {
-    const int terms = options.reduction == Reduction::kReproducible ? shards : ranks;
-    const std::string cost = cost_of_placement(terms, communicator.hosts());
+    const std::string cost =
+        cost_of_placement(terms_of_tree(options.reduction, shards, ranks), communicator.hosts());
     if (!cost.empty()) progress.warning(cost);
   }
   if (sets.empty() && options.valid_every > 0)

@@ -31,7 +31,7 @@ TrainingStep::TrainingStep(Context& context, Communicator& communicator, const T
   optimizer.clear_only(transformer.gradients_to_clear());
   const OptimizerShard& shard = optimizer.shard();
   const int64_t tail = tail_of_sums(store, context.device());
-  const int terms = sums_shards_ ? shards : communicator.size();
+  const int terms = terms_of_tree(options.reduction, shards, communicator.size());
   if (shard.is_part()) {
     tree_reducer_.emplace(context, sums(), terms, store.gradients(), transformer.loss_sums(), shard.plan());
   } else if (sums_in_tree(options.reduction, options.gradient_dtype, context.device(), communicator.size())) {

@@ -102,7 +102,8 @@ class Planner {
       exactly("gradients to be sent", static_cast<size_t>(gradients(options_.gradient_dtype)));
     if (shares_state() ||
         sums_in_tree(options_.reduction, options_.gradient_dtype, machine_.device, machine_.ranks))
-      add("partial sums of gradients", partial_sums_bytes(plan.shards), true, false);
+      add("partial sums of gradients",
+          partial_sums_bytes(terms_of_tree(options_.reduction, plan.shards, machine_.ranks)), true, false);
     const size_t stages =
         2 * BatchStage::planned_bytes(plan.micro_batch, training_orders(machine_.device, options_.model),
                                       staged_weights_of(corpus_.train()));
@@ -144,16 +145,14 @@ class Planner {
 
   ShardPlan owners() const { return OptimizerShard::plan_of(store_, machine_.device, machine_.ranks); }
 
-  /// For the rank with the most: partial sums on its stack, and those received from other ranks, one of each
-  /// with the fast reduction.
-  size_t partial_sums_bytes(int shards) const {
-    if (options_.reduction == Reduction::kFast) shards = machine_.ranks;
+  /// For the rank with the most: partial sums on its stack, and those received from other ranks.
+  size_t partial_sums_bytes(int terms) const {
     int stack = 0;
     for (int rank = 0; rank < machine_.ranks; ++rank) {
-      stack = std::max(stack, TreeShare(shards, share_of_rank(shards, rank, machine_.ranks)).stack_size());
+      stack = std::max(stack, TreeShare(terms, share_of_rank(terms, rank, machine_.ranks)).stack_size());
     }
     const int64_t trained = store_.trained_size();
-    const TreeLayout layout(shards, 0, consecutive_hosts(machine_.ranks, machine_.ranks_per_host));
+    const TreeLayout layout(terms, 0, consecutive_hosts(machine_.ranks, machine_.ranks_per_host));
     const int64_t segments = layout.in_host().others(0) * std::ssize(layout.members()) +
                              layout.between_hosts().others(layout.host_of(0));
     const int64_t received =

@@ -57,10 +57,6 @@ double teachers_operations(const std::vector<TransformerConfig>& teachers, doubl
   return sum;
 }
 
-int terms_of(const ScalingInputs& run) {
-  return run.reduction == Reduction::kReproducible ? run.shards : run.ranks;
-}
-
 int most_partial_sums(int shards, int ranks) {
   size_t most = 1;
   for (int rank = 0; rank < ranks; ++rank)
@@ -119,7 +115,8 @@ double exchange_seconds(const PlannedLink& link, int ranks, double bytes) {
 
 /// A sum of the terms of all ranks in the order of the tree (comm/tree_sum.h), whose result goes to all
 /// ranks, or stays with the owners of its segments.
-double tree_seconds(const PlannedLink& link, const ScalingInputs& run, int terms, double bytes, bool to_all) {
+double tree_seconds(const PlannedLink& link, const ScalingInputs& run, double bytes, bool to_all) {
+  const int terms = terms_of_tree(run.reduction, run.shards, run.ranks);
   const double p = run.ranks;
   const double of_host = std::min(run.ranks, run.ranks_per_host);
   const double hosts = std::ceil(p / of_host);
@@ -135,7 +132,7 @@ double tree_seconds(const PlannedLink& link, const ScalingInputs& run, int terms
 double sum_seconds(const PlannedLink& link, const ScalingInputs& run, double bytes) {
   if (run.ranks == 1) return 0.0;
   if (sums_in_tree(run.reduction, run.gradient_dtype, run.device, run.ranks))
-    return tree_seconds(link, run, terms_of(run), bytes, true);
+    return tree_seconds(link, run, bytes, true);
   return library_seconds(link, run, bytes);
 }
 
@@ -180,7 +177,7 @@ PredictedStep predict_step(const PlannedLink& link, const ScalingInputs& run) {
     buckets.ready(moment.begin, [&](int64_t, int64_t count) {
       const auto bytes = static_cast<double>(count * element);
       take(moment_of(run.two_passes ? (1.0 + moment.share) / 2.0 : moment.share),
-           shares ? tree_seconds(link, run, terms_of(run), bytes, false) : sum_seconds(link, run, bytes));
+           shares ? tree_seconds(link, run, bytes, false) : sum_seconds(link, run, bytes));
     });
   }
   if (run.device == Device::kCpu) take(step.compute, library_seconds(link, run, kBytesOfHostNumbers));
