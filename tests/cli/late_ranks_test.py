@@ -45,7 +45,9 @@ class LateRanks(support.CommandLineTest):
 
     def stop_ranks(self, name, process, ranks):
         """Stops these ranks when there is a checkpoint. Returns the process ids of all ranks."""
-        support.wait_for(lambda: self.checkpoints(name), process)
+        if not support.wait_for(lambda: self.checkpoints(name), process, seconds=200):
+            process.kill()
+            self.fail(f"no checkpoint: {process.communicate()[1].decode(errors='replace')}")
         with open(f"/proc/{process.pid}/task/{process.pid}/children", encoding="ascii") as children:
             processes = [int(child) for child in children.read().split()]
         for rank in ranks:
@@ -141,24 +143,32 @@ class LateRanks(support.CommandLineTest):
 
     def test_a_stop_while_mpi_starts_leaves_nothing_behind(self):
         # The last rank takes no notice and never comes.
-        hold = f'touch {self.path("held")}-$PMIX_RANK; if [ "$PMIX_RANK" = 1 ]; then trap "" USR1; sleep 100; fi'
+        hold = f'[ "$PMIX_RANK" = 0 ] || trap "" USR1; touch {self.path("held")}-$PMIX_RANK; [ "$PMIX_RANK" = 0 ] || sleep 600'
         process = self.start_with("early", hold, ranks=2)
         children = f"/proc/{process.pid}/task/{process.pid}/children"
-        deadline = time.monotonic() + 60
+        ranks = []
+        deadline = time.monotonic() + 200
         while time.monotonic() < deadline and process.poll() is None:
             time.sleep(0.05)
             if not all(os.path.exists(f"{self.path('held')}-{rank}") for rank in (0, 1)):
                 continue
             with open(children, encoding="ascii") as file:
-                first = file.read().split()[0]
+                ranks = [int(rank) for rank in file.read().split()]
+            first = ranks[0]
             with open(f"/proc/{first}/task/{first}/comm", encoding="ascii") as file:
                 threads = len(os.listdir(f"/proc/{first}/task"))
                 if file.read().strip() == "ventris" and threads > 1:  # it handles signals and starts MPI
                     break
         process.send_signal(signal.SIGUSR1)
-        _, text = process.communicate(timeout=100)
+        try:
+            _, text = process.communicate(timeout=200)
+            self.assertEqual(process.returncode, 75, text)
+        except subprocess.TimeoutExpired:
+            # mpirun of Open MPI 4.1 sometimes deadlocks at its end, in PMIx_server_finalize; the ranks have ended all the same.
+            self.assertFalse(any(map(is_running, ranks)))
+            process.kill()
+            _, text = process.communicate()
         text = text.decode(errors="replace")
-        self.assertEqual(process.returncode, 75, text)
         self.assertIn("ventris: stopped on request before training began", text)
         self.assertFalse(os.path.exists(self.path("early")))
 
