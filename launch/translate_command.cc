@@ -197,7 +197,8 @@ Command translate_command() {
       "a target word the mean over its tokens. The difference to 1 is the weight of the source's end mark.",
       "With --prefix FILE translation i begins with line i of the file; "
       "with --prefix-column it begins with what follows the first tab of the input line. "
-      "The prefix is part of the output and of its score. Its last word may be continued. "
+      "The prefix is part of the output; scores count the tokens after it alone. Its last word may be "
+      "continued. "
       "An empty prefix has no effect."};
   command.examples = {
       {"echo \"half past seven\" | ventris translate --model model",

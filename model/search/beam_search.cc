@@ -130,7 +130,8 @@ std::vector<BeamSearchSentence::Candidate> BeamSearch::Impl::candidates_of(const
     const int64_t row = int64_t{running.first_row} + h;
     const double so_far = sentence.log_probability(h);
     if (forced >= 0) {
-      const auto more = static_cast<double>(scores.forced_log_probability(row));
+      const double more =
+          sentence.in_prefix() ? 0.0 : static_cast<double>(scores.forced_log_probability(row));
       candidates.push_back({h, forced, so_far + more, sentence.stream(h)});
       continue;
     }

@@ -50,9 +50,9 @@ struct SourceSentence {
 };
 
 struct Hypothesis {
-  std::vector<int32_t> tokens;  // without the marks, including the prefix
-  double log_probability = 0.0;
-  double score = 0.0;  // with the length penalty
+  std::vector<int32_t> tokens;   // without the marks, including the prefix
+  double log_probability = 0.0;  // of the tokens after the prefix, and of the end mark
+  double score = 0.0;            // of these tokens, with the length penalty
 };
 
 /// The score of a hypothesis of `tokens` tokens, without the end mark, if it ends.

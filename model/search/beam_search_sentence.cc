@@ -10,7 +10,7 @@ BeamSearchSentence::BeamSearchSentence(const BeamSearchOptions& options, std::sp
 
 int32_t BeamSearchSentence::forced_token() const {
   if (full()) return options_.end_id;
-  return tokens_ < static_cast<int>(prefix_.size()) ? prefix_[static_cast<size_t>(tokens_)] : -1;
+  return in_prefix() ? prefix_[static_cast<size_t>(tokens_)] : -1;
 }
 
 int32_t BeamSearchSentence::last_token(int hypothesis) const {

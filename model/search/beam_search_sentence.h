@@ -15,7 +15,7 @@ class BeamSearchSentence {
   struct Candidate {
     int hypothesis;
     int32_t token;
-    double log_probability;  // of the whole
+    double log_probability;  // of all tokens after the prefix
     uint32_t stream = 0;     // random numbers of a sampled output
   };
 
@@ -27,6 +27,8 @@ class BeamSearchSentence {
   bool done() const { return live_.empty(); }
   /// All live hypotheses have the maximum number of tokens: only the end mark may follow.
   bool full() const { return tokens_ == max_tokens_; }
+  /// The next token is one of the prefix: it is not chosen, so its probability does not count.
+  bool in_prefix() const { return tokens_ < static_cast<int>(prefix_.size()); }
   /// The only token that may follow: that of the prefix, or the end mark if full(); otherwise -1.
   int32_t forced_token() const;
   /// Only the prefix is present, so that all sampled outputs have the same start.
@@ -56,8 +58,9 @@ class BeamSearchSentence {
     double log_probability = 0.0;
     uint32_t stream = 0;
   };
+  /// The score of a hypothesis of `tokens` tokens, by those after the prefix.
   double score(double log_probability, int tokens) const {
-    return search_score(options_, log_probability, tokens);
+    return search_score(options_, log_probability, tokens - static_cast<int>(prefix_.size()));
   }
   bool can_improve() const;
 

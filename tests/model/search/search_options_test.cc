@@ -53,17 +53,18 @@ std::vector<std::vector<double>> token_table(const std::vector<TinyModel*>& mode
   return mean;
 }
 
+/// Of the tokens from `begin` on and the end mark.
 double log_probability(const std::vector<TinyModel*>& models, const TokenList& source,
-                       const TokenList& target) {
+                       const TokenList& target, size_t begin) {
   const auto table = token_table(models, source, target);
   double sum = table.back()[2];
-  for (size_t i = 0; i < target.size(); ++i) sum += table[i][static_cast<size_t>(target[i])];
+  for (size_t i = begin; i < target.size(); ++i) sum += table[i][static_cast<size_t>(target[i])];
   return sum;
 }
 
-/// The best outputs of at most kMaxLength tokens that `allowed` lets through.
+/// The best outputs of at most kMaxLength tokens that `allowed` lets through, by the tokens after the prefix.
 std::vector<Hypothesis> best_of_all(const std::vector<TinyModel*>& models, const TokenList& source,
-                                    const BeamSearchOptions& options,
+                                    const BeamSearchOptions& options, const TokenList& prefix,
                                     const std::function<bool(const TokenList&)>& allowed) {
   std::vector<TokenList> outputs = {{}};
   for (size_t i = 0; i < outputs.size(); ++i) {
@@ -76,9 +77,10 @@ std::vector<Hypothesis> best_of_all(const std::vector<TinyModel*>& models, const
   std::vector<Hypothesis> found;
   for (const TokenList& tokens : outputs) {
     if (!allowed(tokens)) continue;
-    Hypothesis hypothesis{tokens, log_probability(models, source, tokens), 0.0};
-    hypothesis.score = hypothesis.log_probability / std::pow((6.0 + static_cast<double>(tokens.size())) / 6.0,
-                                                             static_cast<double>(options.length_penalty));
+    Hypothesis hypothesis{tokens, log_probability(models, source, tokens, prefix.size()), 0.0};
+    const auto length = static_cast<double>(tokens.size() - prefix.size());
+    hypothesis.score = hypothesis.log_probability /
+                       std::pow((6.0 + length) / 6.0, static_cast<double>(options.length_penalty));
     found.push_back(hypothesis);
   }
   std::sort(found.begin(), found.end(),
@@ -98,7 +100,7 @@ void expect_best_of_all(const std::vector<TinyModel*>& models, BeamSearchOptions
   const std::vector<SourceSentence> sources = {{{3, 4}, prefix}, {{5}, prefix}, {{4, 4, 3, 5}, prefix}};
   const auto results = search.translate(sources);
   for (size_t s = 0; s < sources.size(); ++s) {
-    const auto expected = best_of_all(models, sources[s].tokens, options, allowed);
+    const auto expected = best_of_all(models, sources[s].tokens, options, prefix, allowed);
     ASSERT_EQ(results[s].size(), expected.size()) << "sentence " << s;
     for (size_t i = 0; i < expected.size(); ++i) {
       EXPECT_EQ(results[s][i].tokens, expected[i].tokens) << "sentence " << s << ", hypothesis " << i;
@@ -160,9 +162,11 @@ TEST(SearchOptions, OutputsEndWhenNoTokenIsLeft) {
 TEST(SearchOptions, OutputsBeginWithThePrefix) {
   TinyModel tiny(few_tokens(), DType::kF64, 1, KeptActivations::kNone);
   for (const TokenList& prefix : {TokenList{4}, TokenList{5, 5}, TokenList{3, 4, 5}}) {
-    expect_best_of_all({&tiny}, {}, prefix, [&](const TokenList& tokens) {
-      return tokens.size() >= prefix.size() && std::equal(prefix.begin(), prefix.end(), tokens.begin());
-    });
+    for (const float alpha : {0.0F, 0.6F, 2.0F}) {
+      expect_best_of_all({&tiny}, {.length_penalty = alpha}, prefix, [&](const TokenList& tokens) {
+        return tokens.size() >= prefix.size() && std::equal(prefix.begin(), prefix.end(), tokens.begin());
+      });
+    }
   }
 }
 
@@ -173,7 +177,7 @@ TEST(SearchOptions, APrefixMayHoldTheUnknownTokenAndBeLongerThanTheLimit) {
   const auto found = search.translate(sources);
   ASSERT_EQ(found[0].size(), 1U);
   EXPECT_EQ(found[0][0].tokens, (TokenList{0, 3, 4, 5}));
-  EXPECT_NEAR(found[0][0].log_probability, log_probability({&tiny}, {3, 4}, {0, 3, 4, 5}), 1e-4);
+  EXPECT_NEAR(found[0][0].log_probability, log_probability({&tiny}, {3, 4}, {0, 3, 4, 5}, 4), 1e-4);
   EXPECT_TRUE(found[1].at(0).tokens.empty());
 }
 
