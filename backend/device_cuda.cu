@@ -1,3 +1,4 @@
+#include <cublasLt.h>
 #include <fmt/core.h>
 
 #include "backend/cuda/launch.cuh"
@@ -86,7 +87,13 @@ std::string unavailable_reason_cuda(int index) {
     return fmt::format("{} has compute capability {}.{}, but this build has kernels only for {}", device,
                        found.major, found.minor, VENTRIS_CUDA_ARCHITECTURES);
   }
-  return status == cudaSuccess ? "" : device + ": " + reason_of(status);
+  if (status != cudaSuccess) return device + ": " + reason_of(status);
+  try {
+    cublasLtGetVersion();  // opens the library
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
 }
 
 std::string build_cuda() {

@@ -1,6 +1,5 @@
-# Programs that have the CUDA side where the ordinary one of this build has not, or another one: the program for GPUs of
-# VENTRIS_CUDA=ALSO (cmake/cuda_program) and those of tests/emulation. Compiled for them is what asks for CUDA
-# (backend/has_cuda.h), and NCCL's side of comm; all else is the objects of the ordinary program.
+# Programs with a CUDA side other than that of the ordinary program, which may have none: those of tests/emulation. Compiled for them
+# is what asks for CUDA (backend/has_cuda.h), and NCCL's side of comm; all else is the objects of the ordinary program.
 
 # ventris_cuda_side(PREFIX SOURCES... [NCCL SOURCES...]): the libraries PREFIX_backend, with SOURCES for the kernels, and
 # PREFIX_comm, with the sources of NCCL's added where there is MPI.
@@ -16,6 +15,7 @@ function(ventris_cuda_side prefix)
   set(comm $<TARGET_OBJECTS:ventris_comm>)
   if(VENTRIS_MPI)
     file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/comm/nccl/*.cc)
+    list(FILTER sources EXCLUDE REGEX "/nccl_library\\.cc$")
     list(APPEND sources ${side_NCCL})
     set(comm "$<FILTER:${comm},EXCLUDE,/(no_)?nccl/>" ${sources})
   endif()

@@ -87,6 +87,9 @@ endif()
 
 if(VENTRIS_MPI)
   set(MPI_CXX_SKIP_MPICXX ON)
+  if(NOT CMAKE_CROSSCOMPILING)
+    set(MPI_DETERMINE_LIBRARY_VERSION ON) # for cmake/summary.cmake
+  endif()
   find_package(MPI QUIET COMPONENTS CXX)
   if(NOT MPI_CXX_FOUND)
     message(FATAL_ERROR "MPI was not found. Install it with: apt-get install libopenmpi-dev openmpi-bin; "

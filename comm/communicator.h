@@ -118,7 +118,7 @@ std::unique_ptr<Communicator> make_communicator(const MpiEnvironment& environmen
 std::unique_ptr<Communicator> make_device_communicator(Communicator& control, Context& context,
                                                        int max_blocks = 0);
 
-/// NCCL with its version, or a text that it is missing.
+/// The version of NCCL that the program was built with, or "no".
 std::string nccl_library();
 
 /// Compares `value` on all ranks and throws Error(kRanksDisagree), on every rank, naming `key`, the first

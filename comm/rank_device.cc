@@ -8,6 +8,7 @@
 #include "backend/device.h"
 #include "comm/communicator.h"
 #include "comm/mpi_environment.h"
+#include "comm/nccl_library.h"
 
 namespace ventris {
 
@@ -17,7 +18,8 @@ RankDevice find_rank_device(Communicator& control, const MpiEnvironment& environ
   const std::string reason = cuda_unavailable_reason(index);
   if (control.size() == 1) return {index, reason};
 
-  const std::vector<std::string> reasons = control.all_gather(reason);
+  const std::vector<std::string> reasons =
+      control.all_gather(reason.empty() ? nccl_unavailable_reason() : reason);
   const std::vector<std::string> hosts = control.all_gather(environment.host());
   for (size_t rank = 0; rank < reasons.size(); ++rank) {
     if (!reasons[rank].empty())

@@ -11,6 +11,7 @@
 #include "comm/affinity.h"
 #include "comm/communicator.h"
 #include "comm/mpi_environment.h"
+#include "comm/nccl_library.h"
 #include "comm/rank_device.h"
 #include "launch/output.h"
 #include "trainer/program_version.h"
@@ -50,8 +51,11 @@ std::unique_ptr<Context> make_context(const Job& job, const std::string& device,
     if (found.reason.empty()) {
       options.device = Device::kCuda;
       options.device_index = found.index;
-      say(job, fmt::format("Computing on {}{}", cuda_device_name(found.index),
-                           job.communicator.size() > 1 ? " (rank 0; each rank has its own device)" : ""));
+      say(job,
+          fmt::format("Computing on {}{}", cuda_device_name(found.index),
+                      job.communicator.size() > 1
+                          ? fmt::format(" (rank 0; each rank has its own device), NCCL {}", loaded_nccl())
+                          : ""));
     } else if (device == "cuda") {
       fail(ExitCode::kUnavailable, "--device cuda: {}; use --device cpu, or auto to use what is available",
            found.reason);

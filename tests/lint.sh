@@ -18,7 +18,7 @@ cd "$root"
 # build_with_kernels: the folder of the newest build that has kernels for GPUs, if there is one.
 build_with_kernels() {
   local newest
-  newest=$(find build/release build/cuda -path '*/ventris_cuda_kernels.dir/*.ptxas' -printf '%T@ %p\n' 2>/dev/null | sort -n | tail -n 1)
+  newest=$(find build/release -path '*/ventris_cuda_kernels.dir/*.ptxas' -printf '%T@ %p\n' 2>/dev/null | sort -n | tail -n 1)
   newest=${newest#* }
   printf '%s' "${newest%%/backend/*}"
 }
@@ -116,7 +116,7 @@ check_tidy() {
   tool_is_there tidy clang-tidy && version_is tidy clang-tidy 14 || return 0
   if ! $if_there; then install_packages "${VENTRIS_BUILD_PACKAGES[@]}" "${VENTRIS_TEST_PACKAGES[@]}"; fi
   # The compile commands of single sources, and the one header that the build generates.
-  if ! { cmake --preset release -B build/tidy -DVENTRIS_TESTS=ON -DVENTRIS_GROUPS=OFF && cmake --build build/tidy --target ventris_commit; } \
+  if ! { cmake --preset release -B build/tidy -DVENTRIS_CUDA=OFF -DVENTRIS_TESTS=ON -DVENTRIS_GROUPS=OFF && cmake --build build/tidy --target ventris_commit; } \
     >build/lint.log 2>&1; then
     cat build/lint.log
     return 1

@@ -3,7 +3,7 @@
 #   --all    also the kernels of AVX2 beside those of this processor, and the tests of the repository itself (label `repository`), and
 #            more of what this processor does anyway (label `more`)
 #   --asan   with AddressSanitizer and UndefinedBehaviorSanitizer     --tsan  with ThreadSanitizer, the threaded parts and the kernels only
-#   --gpu    with the program built by nvcc; includes tests on GPUs, which are skipped if there is none
+#   --gpu    fails without nvcc, cuBLASLt and NCCL; also checks memory accesses of the kernels, if there is a GPU
 #   --build  only builds     --test  only tests an existing build
 # CUDAARCHS in the environment: the architectures that nvcc compiles for, "90a-real" by default.
 set -euo pipefail
@@ -13,6 +13,7 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 source "$root/launch/setup.sh"
 
 preset="release"
+cuda=AUTO
 all=false
 build=true
 run_tests=true
@@ -22,7 +23,7 @@ for argument in "$@"; do
     --all) all=true ;;
     --asan) preset=asan ;;
     --tsan) preset=tsan ;;
-    --gpu) preset=cuda ;;
+    --gpu) cuda=ON ;;
     --build) run_tests=false ;;
     --test) build=false ;;
     --help) sed -n '2,8s/^# //p' "${BASH_SOURCE[0]}" && exit 0 ;;
@@ -39,12 +40,11 @@ if $build; then
   errors=ON
   if [[ $preset == tsan ]]; then errors=OFF; fi
   options=(-DVENTRIS_TESTS=ON "-DCMAKE_COMPILE_WARNING_AS_ERROR=$errors")
-  case $preset in
-    cuda) options+=(-DVENTRIS_BENCHMARKS=ON) ;;
-    # Also builds the program for GPUs, if nvcc is installed. Compiling and linking need no GPU; the tests of this code run
-    # on the CPU (tests/emulation). Each architecture takes nvcc as long again, so there is one; .ci/run has more.
-    release) options+=(-DVENTRIS_CUDA=ALSO "-DCMAKE_CUDA_ARCHITECTURES=${CUDAARCHS:-90a-real}") ;;
-  esac
+  # Compiling and linking for GPUs need none; the tests of this code run on the CPU (tests/emulation). Each architecture takes nvcc as
+  # long again, so there is one; .ci/run has more.
+  if [[ $preset == release ]]; then
+    options+=("-DVENTRIS_CUDA=$cuda" -DVENTRIS_BENCHMARKS=ON "-DCMAKE_CUDA_ARCHITECTURES=${CUDAARCHS:-90a-real}")
+  fi
   cmake --preset "$preset" "${options[@]}" "$(compiler_cache)"
   begin=$SECONDS
   cmake --build --preset "$preset" --parallel "$(cores)"
@@ -78,19 +78,19 @@ note "Testing"
 if ! $all && ((${#ctest_options[@]} == 0)); then ctest_options=(--label-exclude '^(repository|more)$'); fi
 ctest --preset "$preset" --parallel "$at_once" "${ctest_options[@]}"
 
-if [[ $preset == cuda ]]; then
+if [[ $cuda == ON ]]; then
   note "Checking the kernels' memory accesses"
   # The tests end with 77 if no device works.
   status=0
-  build/cuda/tests/emulation/cuda_tests --gtest_filter=none || status=$?
+  build/release/tests/emulation/cuda_tests --gtest_filter=none || status=$?
   if ((status == 77)); then
     echo "not checked: no working GPU"
   elif ((status != 0)); then
-    die "build/cuda/tests/emulation/cuda_tests ended with exit code $status"
+    die "build/release/tests/emulation/cuda_tests ended with exit code $status"
   elif ! command -v compute-sanitizer >/dev/null; then
     echo "not checked: compute-sanitizer is not on the path; it comes with the CUDA toolkit"
   else
-    compute-sanitizer --error-exitcode 1 build/cuda/tests/emulation/cuda_tests \
+    compute-sanitizer --error-exitcode 1 build/release/tests/emulation/cuda_tests \
       --gtest_filter='-*Model*:*Training*:*Validation*'
   fi
 fi

@@ -10,6 +10,7 @@
 #include "comm/affinity.h"
 #include "comm/communicator.h"
 #include "comm/nccl/nccl_link.h"
+#include "comm/nccl_library.h"
 #include "comm/rank_device.h"
 #include "comm/tree_sum.h"
 
@@ -185,7 +186,20 @@ std::unique_ptr<Communicator> make_device_communicator(Communicator& control, Co
 }
 
 std::string nccl_library() {
+  return fmt::format("{}.{}.{}", NCCL_MAJOR, NCCL_MINOR, NCCL_PATCH);
+}
+
+std::string loaded_nccl() {
   return version_text();
+}
+
+std::string nccl_unavailable_reason() {
+  try {
+    loaded_version();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
 }
 
 }  // namespace ventris

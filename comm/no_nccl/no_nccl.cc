@@ -1,6 +1,7 @@
 #include "backend/context.h"
 #include "backend/error.h"
 #include "comm/communicator.h"
+#include "comm/nccl_library.h"
 
 namespace ventris {
 
@@ -14,6 +15,14 @@ std::unique_ptr<Communicator> make_device_communicator(Communicator& control, Co
 
 std::string nccl_library() {
   return "no";
+}
+
+std::string loaded_nccl() {
+  return "no";
+}
+
+std::string nccl_unavailable_reason() {
+  return "this program was built without NCCL";
 }
 
 }  // namespace ventris

@@ -4,7 +4,7 @@
     tests/bench/kernel_bill.py BUILD [--preset base|big] [--arch sm_90a] [--measured FILE] [--json] [--loops]
     tests/bench/kernel_bill.py BUILD --check | --write [--table FILE]
 
-BUILD is a folder like build/release with kernels (-DVENTRIS_CUDA=ALSO); with --compile it is made, and only its kernels are compiled.
+BUILD is a folder like build/release with kernels (-DVENTRIS_CUDA=ON); with --compile it is made, and only its kernels are compiled.
 docs/kernel-bill.md explains the columns and the prediction. Instructions come from cuobjdump of the CUDA toolkit ($CUOBJDUMP, or on
 the path, or beside nvcc).
 
@@ -422,7 +422,7 @@ def write(arguments, instances):
 
 def compile_kernels(build, architecture):
     number_of = architecture.removeprefix("sm_")
-    options = ["-DVENTRIS_CUDA=ALSO", "-DVENTRIS_TESTS=OFF", f"-DCMAKE_CUDA_ARCHITECTURES={number_of}-real"]
+    options = ["-DVENTRIS_CUDA=ON", "-DVENTRIS_TESTS=OFF", f"-DCMAKE_CUDA_ARCHITECTURES={number_of}-real"]
     for command in (["cmake", "--preset", "release", "-B", str(build.resolve()), *options],
                     ["cmake", "--build", str(build.resolve()), "--target", "ventris_cuda_kernels"]):  # fmt: skip
         if subprocess.run(command, cwd=ROOT, check=False, stdout=sys.stderr).returncode != 0:

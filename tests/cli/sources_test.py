@@ -65,6 +65,7 @@ SHARED_HEADERS = {
     "backend/kernels_cpu.h": (r"backend/\w+_cpu\.cc", "the kernels of all operations, which one table holds"),
     "backend/kernels_cuda.h": (r"backend/\w+_cuda\.cu", "likewise"),
     "comm/communicator.h": (r"comm/(no_)?(mpi|nccl)/\w+\.cc", "the transport is that of the build"),
+    "comm/nccl_library.h": (r"comm/(no_)?nccl/\w+\.cc", "likewise"),
     "comm/mpi_environment.h": (r"comm/(no_)?mpi/\w+\.cc", "likewise"),
     "launch/command.h": (r"launch/(\w+_command|commands)\.cc", "the commands, each in a file of its own"),
     "trainer/checks/selftest_kernels.h": (r"trainer/checks/selftest\w*\.cc", "the groups of kernels, each in a file of its own"),

@@ -130,7 +130,7 @@ class Copy:
             command = ["cmake", "-S", self.folder, "-B", self.folder / PRESET_FOLDER, *self.launchers]
         else:
             launcher = ["-DCMAKE_CXX_COMPILER_LAUNCHER=ccache"] if shutil.which("ccache") else []
-            command = ["cmake", "--preset", "release", "-DVENTRIS_TESTS=ON", *launcher]
+            command = ["cmake", "--preset", "release", "-DVENTRIS_CUDA=OFF", "-DVENTRIS_TESTS=ON", *launcher]
         done = subprocess.run(command, cwd=self.folder, env=self.environment, capture_output=True, text=True)
         if done.returncode != 0:
             raise Stale(f"the copy of the tree cannot be configured:\n{done.stdout[-2000:]}{done.stderr[-4000:]}")

@@ -265,12 +265,12 @@ class LintTest(unittest.TestCase):
         self.assert_finds("tidy", "data/sum.h:7:", "cppcoreguidelines-virtual-class-destructor")
 
     def write_build(self, registers=32, spilled=0, nvcc="13.0.88"):
-        folder = self.tree / "build/cuda"
+        folder = self.tree / "build/release"
         object_file = "backend/CMakeFiles/ventris_cuda_kernels.dir/add_cuda.cu.o"
         entry = {"directory": str(folder), "file": "backend/add_cuda.cu", "command": f"nvcc -c add_cuda.cu -o {object_file}"}
-        self.write("build/cuda/compile_commands.json", json.dumps([entry]))
-        self.write("build/cuda/CMakeFiles/3.25.1/CMakeCUDACompiler.cmake", f'set(CMAKE_CUDA_COMPILER_VERSION "{nvcc}")\n')
-        self.write(f"build/cuda/{object_file}.ptxas", REPORT.format(registers=registers, spilled=spilled))
+        self.write("build/release/compile_commands.json", json.dumps([entry]))
+        self.write("build/release/CMakeFiles/3.25.1/CMakeCUDACompiler.cmake", f'set(CMAKE_CUDA_COMPILER_VERSION "{nvcc}")\n')
+        self.write(f"build/release/{object_file}.ptxas", REPORT.format(registers=registers, spilled=spilled))
 
     def test_registers(self):
         self.write("tests/lint/registers.txt", TABLE)
@@ -290,7 +290,7 @@ class LintTest(unittest.TestCase):
         self.assert_passes("registers")
 
     def registers(self, *options):
-        return subprocess.run([sys.executable, "-B", self.tree / "tests/lint/registers.py", self.tree / "build/cuda", *options],
+        return subprocess.run([sys.executable, "-B", self.tree / "tests/lint/registers.py", self.tree / "build/release", *options],
                               capture_output=True, text=True, check=False)  # fmt: skip
 
     def test_rows_of_architectures_that_were_not_built_stay(self):

@@ -46,7 +46,7 @@ def nvcc_of(build):
         version = re.search(r'CMAKE_CUDA_COMPILER_VERSION "(\d+\.\d+)', file.read_text(encoding="utf-8"))
         if version:
             return version[1]
-    sys.exit(f"{build}: not a folder that was configured with nvcc; configure with: cmake --preset cuda")
+    sys.exit(f"{build}: not a folder that was configured with nvcc; configure with: cmake --preset release -DVENTRIS_CUDA=ON")
 
 
 def source_of(kernel, source):

@@ -71,7 +71,7 @@ class Tree:
         self._take(copy)
         self.temporary.mkdir(parents=True, exist_ok=True)
         self._bring(root)
-        options = ["-DVENTRIS_BENCHMARKS=OFF", "-DVENTRIS_TESTS=ON"]
+        options = ["-DVENTRIS_BENCHMARKS=OFF", "-DVENTRIS_CUDA=OFF", "-DVENTRIS_TESTS=ON"]
         if shutil.which("ccache"):
             options.append("-DCMAKE_CXX_COMPILER_LAUNCHER=ccache")
         self._command(["cmake", "--preset", "release", *options, *arguments], "configure")

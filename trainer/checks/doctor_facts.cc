@@ -24,6 +24,7 @@
 #include "comm/affinity.h"
 #include "comm/communicator.h"
 #include "comm/mpi_environment.h"
+#include "comm/nccl_library.h"
 #include "comm/rank_device.h"
 #include "data/files/json_text.h"
 #include "trainer/checks/doctor_trials.h"
@@ -89,6 +90,7 @@ ContextOptions look_at_device(Communicator& communicator, const MpiEnvironment& 
   const RankDevice found = find_rank_device(communicator, environment);
   facts.device_reason = found.reason;
   if (!found.reason.empty()) return options;
+  if (communicator.size() > 1) facts.nccl = loaded_nccl();
   facts.device = cuda_device_name(found.index);
   options.device = Device::kCuda;
   options.device_index = found.index;

@@ -23,6 +23,9 @@
 /// $VENTRIS_EMULATED_NCCL_VERSION is the version that the library says it is, as 22809.
 /// $VENTRIS_EMULATED_NCCL_HANG, "RANK:N", stops the process of a rank (SIGSTOP) where it would begin sum N.
 
+#define NCCL_MAJOR 2
+#define NCCL_MINOR 28
+#define NCCL_PATCH 9
 #define NCCL_UNIQUE_ID_BYTES 128
 #define NCCL_CONFIG_UNDEF_INT INT_MIN
 #define NCCL_CONFIG_INITIALIZER \
