@@ -24,7 +24,7 @@ die() {
 install_packages() {
   local missing=() package
   if ! command -v dpkg-query >/dev/null; then
-    printf 'This is not a Debian system; install the equivalents of these packages first:\n  %s\n' "$*"
+    printf 'This is not a Debian system; install the equivalents of these packages first (docs/guide.md#dependencies):\n  %s\n' "$*"
     return 0
   fi
   for package in "$@"; do
