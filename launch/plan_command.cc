@@ -87,7 +87,7 @@ PlannedMachine machine_of(const PlanCommandOptions& options) {
 }
 
 /// The link of the prediction, if one is asked for.
-std::optional<PlannedLink> link_of(const PlanCommandOptions& options) {
+std::optional<PlannedLink> link_of(const PlanCommandOptions& options, Device device) {
   if (options.link == 0.0 && options.latency == 0.0 && options.step == 0.0 && options.fixed == 0.0 &&
       options.host_link == 0.0 && options.host_latency == 0.0) {
     return {};
@@ -107,6 +107,13 @@ std::optional<PlannedLink> link_of(const PlanCommandOptions& options) {
   }
   if (options.host_latency > 0.0 && options.host_link == 0.0)
     fail(ExitCode::kUsage, "--host-latency needs --host-link, the GB/s between ranks of one host");
+  const bool several_on_several = options.ranks_per_host > 1 && options.ranks > options.ranks_per_host;
+  if (device == Device::kCuda && several_on_several && options.host_link == 0.0) {
+    fail(
+        ExitCode::kUsage,
+        "--host-link is required to predict a step on several hosts with several GPUs each: the GB/s between "
+        "GPUs of one host, about 370 with the NVLink of an H100");
+  }
   const bool own_host_link = options.host_link > 0.0;
   return PlannedLink{.bytes_per_second = 1e9 * options.link,
                      .latency = 1e-6 * options.latency,
@@ -178,7 +185,7 @@ int run_plan(PlanCommandOptions& options) {
   check_model_dir(train.model_dir);
   for (const std::string& remark : take_mix(options.train)) tell(remark);
   PlannedMachine machine = machine_of(options);
-  machine.link = link_of(options);
+  machine.link = link_of(options, machine.device);
   if (train.model_dir.empty()) train.model_dir = ".";  // train would refuse it; plan writes nothing
   const TrainingPlan plan = plan_training(train, machine);
   write_output(options.train.json ? json_text(step_json(plan)) + "\n" : plan_table(plan));
@@ -211,9 +218,10 @@ Command plan_command() {
       {"plan --corpus corpus.h5 --preset base --ranks 2 --model-dir model", "Two ranks on this machine:"},
       {"plan --corpus corpus.h5 --preset big --ranks 16 --ranks-per-host 8 --device cuda --device-memory 80",
        "Two hosts with eight GPUs of 80 GiB each:"},
-      {"plan --corpus corpus.h5 --preset base --ranks 64 --device cuda --device-memory 80 --link 50 --latency 10 "
-       "--step-ms 26 --fixed-ms 1.5",
-       "The step of 64 GPUs with links of 400 Gb/s, from that of one:"}};
+      {"plan --corpus corpus.h5 --preset base --ranks 64 --ranks-per-host 8 --device cuda --device-memory 80 "
+       "--link 50 --latency 14 --host-link 370 --host-latency 4 --step-ms 1724.3 --fixed-ms 0.75 "
+       "--batch-source-tokens 1600000 --batch-target-tokens 1600000",
+       "The step of 64 GPUs, from that of one GPU that computes the batch of all:"}};
   command.common = {{"ranks", "ranks of the run"}, {"ranks-per-host", "that share its memory; 0: all"}};
   for (const CommonOption& option : common_train_options()) {
     if (!changes_nothing(option.name)) command.common.push_back(option);
@@ -231,12 +239,14 @@ Command plan_command() {
   table.group("Prediction");
   table.number(
       "link", options->link, {.min = 0, .max = 1e6},
-      "GB/s that a rank sends over its link, and receives at the same time; required for a prediction.");
+      "GB/s that a rank sends to other hosts, and receives at the same time; required for a prediction. What a "
+      "host sends, divided by its ranks: 50 with a network adapter of 400 Gb/s for each GPU. On one host, as "
+      "--host-link.");
   table.number("latency", options->latency, {.min = 0, .max = 1e9}, "Microseconds of a short message.");
   table.number(
       "host-link", options->host_link, {.min = 0, .max = 1e6},
-      "GB/s between ranks of one host, as --link, for sums that begin inside hosts: with --reduction "
-      "reproducible, and on CPUs. 0: --link and --latency.");
+      "GB/s that a rank sends to a rank of its host; required for several hosts with several GPUs each. "
+      "0: --link and --latency.");
   table.number("host-latency", options->host_latency, {.min = 0, .max = 1e9},
                "Microseconds of a short message between ranks of one host, with --host-link.");
   table.number("step-ms", options->step, {.min = 0, .max = 1e9},

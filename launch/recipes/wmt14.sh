@@ -11,7 +11,7 @@
 #   DEVICE   auto, cpu or cuda. Default: auto
 #   ANY_SIZE yes: takes files that have other numbers of lines than the published ones. Default: no
 #   STEP_MS, FIXED_MS   a step on one GPU, and what of it every rank repeats (train --profile), to predict the time on 1 and 8
-#            GPUs with. Default: the predictions of docs/scaling.md
+#            GPUs with. Default: as measured on an H100 (docs/scaling.md)
 #   VENTRIS  the program
 set -euo pipefail
 
@@ -69,8 +69,8 @@ esac
 # averaged (section 6.1). Validations fall on checkpoints, so that none is saved in between; more are kept, for those that a
 # stopped run saves.
 case $preset in
-  base) save=1500 valid=1500 keep=10 last=5 step_ms=26 fixed_ms=1.4 ;;
-  big) save=600 valid=3000 keep=30 last=20 step_ms=66.7 fixed_ms=2.8 ;;
+  base) save=1500 valid=1500 keep=10 last=5 step_ms=27.68 fixed_ms=0.75 ;;
+  big) save=600 valid=3000 keep=30 last=20 step_ms=70.84 fixed_ms=2.5 ;;
   tiny | small) save=1000 valid=1000 keep=10 last=5 step_ms='' fixed_ms='' ;;
   *) fail 64 "PRESET=$preset: expected base, big, tiny or small" ;;
 esac
@@ -231,7 +231,7 @@ if stage plan "$train_settings" "What it takes: this run, and one on 1 and on 8 
     note "On $gpus GPU$( ((gpus == 1)) || printf s), predicted"
     prediction=()
     # NVLink as in docs/scaling.md.
-    if [[ -n $step_ms ]]; then prediction=(--link 450 --latency 5 --step-ms "$step_ms" --fixed-ms "${fixed_ms:-0}"); fi
+    if [[ -n $step_ms ]]; then prediction=(--link 370 --latency 4 --step-ms "$step_ms" --fixed-ms "${fixed_ms:-0}"); fi
     "$ventris" plan "${train_options[@]}" --ranks "$gpus" --device cuda --device-memory 80 --host-memory 512 "${prediction[@]}" |
       tee "$run/plan-$gpus.txt" || echo "It would not fit there"
     awk '/^steps  / { gsub(",", "", $2); steps = $2 } /^predicted step / { ms = $3 }

@@ -56,6 +56,7 @@ OTHER_NAMES = {
     "guide.md": {"PID_OF_MPIRUN", "clip_grad_norm_", "clip_grad_value_"},
     "reliability.md": {"PMIx_server_finalize"},
     "results.md": {"ATEN_CPU_CAPABILITY", "expandable_segments"},
+    "scaling.md": {"SM90_NVLINK_BW"},
 }
 
 

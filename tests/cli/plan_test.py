@@ -139,6 +139,8 @@ class Plan(support.CommandLineTest):
         self.refuse(64, "plan", "--corpus", self.corpus, "--step-ms", 50, says="--link is required")
         words = ["--link", 50, "--step-ms", 5, "--host-latency", 2]
         self.refuse(64, "plan", "--corpus", self.corpus, *words, says="--host-latency needs --host-link")
+        words = ["--link", 50, "--step-ms", 5, "--device", "cuda", "--device-memory", 80, "--ranks", 16, "--ranks-per-host", 8]
+        self.refuse(64, "plan", "--corpus", self.corpus, *words, says="--host-link is required")
         words = ["--link", 50, "--step-ms", 5, "--fixed-ms", 6]
         self.refuse(64, "plan", "--corpus", self.corpus, *words, says="--fixed-ms 6 is more than --step-ms 5")
         self.refuse(64, "plan", says="--corpus is required")

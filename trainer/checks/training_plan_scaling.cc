@@ -57,6 +57,19 @@ double teachers_operations(const std::vector<TransformerConfig>& teachers, doubl
   return sum;
 }
 
+int host_count(const ScalingInputs& run) {
+  return (run.ranks + run.ranks_per_host - 1) / run.ranks_per_host;
+}
+
+/// The slower of two rates: inside a host, and out of the host with the fewest ranks over all their links.
+double seconds_a_byte(const PlannedLink& link, const ScalingInputs& run) {
+  const int others = host_count(run) - 1;
+  const int fewest = run.ranks - others * run.ranks_per_host;
+  const double inside = run.ranks_per_host > 1 ? 1.0 / link.host_bytes_per_second : 0.0;
+  const double between = others > 0 ? 1.0 / (fewest * link.bytes_per_second) : 0.0;
+  return std::max(inside, between);
+}
+
 int most_partial_sums(int shards, int ranks) {
   size_t most = 1;
   for (int rank = 0; rank < ranks; ++rank)
@@ -113,13 +126,20 @@ double exchange_seconds(const PlannedLink& link, int ranks, double bytes) {
   return (ranks - 1) * (link.latency + bytes / ranks / link.bytes_per_second);
 }
 
+double ring_seconds(const PlannedLink& link, const ScalingInputs& run, double bytes) {
+  const double p = run.ranks;
+  const double hosts = host_count(run);
+  return (p - hosts) * link.host_latency + (hosts - 1) * link.latency +
+         (p - 1) / p * bytes * seconds_a_byte(link, run);
+}
+
 /// A sum of the terms of all ranks in the order of the tree (comm/tree_sum.h), whose result goes to all
 /// ranks, or stays with the owners of its segments.
 double tree_seconds(const PlannedLink& link, const ScalingInputs& run, double bytes, bool to_all) {
   const int terms = terms_of_tree(run.reduction, run.shards, run.ranks);
   const double p = run.ranks;
   const double of_host = std::min(run.ranks, run.ranks_per_host);
-  const double hosts = std::ceil(p / of_host);
+  const double hosts = host_count(run);
   const int back = to_all ? 1 : 0;
   const int rank_sums = most_partial_sums(terms, run.ranks);
   const int host_sums = partial_sums_of_a_host(terms, consecutive_hosts(run.ranks, run.ranks_per_host));
@@ -138,13 +158,13 @@ double sum_seconds(const PlannedLink& link, const ScalingInputs& run, double byt
 
 double library_seconds(const PlannedLink& link, const ScalingInputs& run, double bytes) {
   if (run.ranks == 1) return 0.0;
-  const double p = run.ranks;
-  const double rounds = std::ceil(std::log2(p));
-  const double transfer = bytes / link.bytes_per_second;
-  if (run.device == Device::kCpu) return 2 * rounds * (link.latency + transfer);
-  const double ring = 2 * (p - 1) * (link.latency + transfer / p);
-  const double trees = 2 * rounds * link.latency + 2 * transfer;
-  return std::min(ring, trees);
+  if (run.device == Device::kCpu)
+    return 2 * std::ceil(std::log2(run.ranks)) * (link.latency + bytes / link.bytes_per_second);
+  const double chain = std::min(run.ranks, run.ranks_per_host) - 1;
+  const double depth = std::ceil(std::log2(host_count(run)));
+  const double trees =
+      2 * (chain * link.host_latency + depth * link.latency + bytes * seconds_a_byte(link, run));
+  return std::min(2 * ring_seconds(link, run, bytes), trees);
 }
 
 PredictedStep predict_step(const PlannedLink& link, const ScalingInputs& run) {
@@ -161,6 +181,11 @@ PredictedStep predict_step(const PlannedLink& link, const ScalingInputs& run) {
       ready_moments(run.model, run.freeze, run.recompute, run.source_tokens, run.target_tokens, run.teachers);
   const auto element = static_cast<int64_t>(size_of(run.gradient_dtype));
   const bool shares = run.shard_optimizer && run.ranks > 1;
+  const auto to_owners = [&](double bytes) {
+    if (sums_in_tree(run.reduction, run.gradient_dtype, run.device, run.ranks))
+      return tree_seconds(link, run, bytes, false);
+    return run.device == Device::kCuda ? ring_seconds(link, run, bytes) : library_seconds(link, run, bytes);
+  };
   GradientBuckets buckets = shares
                                 ? OptimizerShard::plan_of(store, run.device, run.ranks).buckets()
                                 : GradientBuckets(store.trained_size(), bucket_bytes_on(run.device) / element,
@@ -177,18 +202,17 @@ PredictedStep predict_step(const PlannedLink& link, const ScalingInputs& run) {
     buckets.ready(moment.begin, [&](int64_t, int64_t count) {
       const auto bytes = static_cast<double>(count * element);
       take(moment_of(run.two_passes ? (1.0 + moment.share) / 2.0 : moment.share),
-           shares ? tree_seconds(link, run, bytes, false) : sum_seconds(link, run, bytes));
+           shares ? to_owners(bytes) : sum_seconds(link, run, bytes));
     });
   }
   if (run.device == Device::kCpu) take(step.compute, library_seconds(link, run, kBytesOfHostNumbers));
   step.exposed = run.device == Device::kCpu ? step.sums : std::max(0.0, end - step.compute);
   if (shares) {
     step.sharing = library_seconds(link, run, static_cast<double>(squares_chunks(store.trained_size()) * 8));
-    for (int64_t bucket = 0; bucket < buckets.count(); ++bucket) {
-      const auto parameters = static_cast<double>(buckets.at(bucket).size());
-      step.sharing +=
-          exchange_seconds(link, run.ranks, parameters * static_cast<double>(size_of(run.precision)));
-    }
+    const double parameters =
+        static_cast<double>(store.trained_size()) * static_cast<double>(size_of(run.precision));
+    step.sharing += run.device == Device::kCuda ? ring_seconds(link, run, parameters)
+                                                : exchange_seconds(link, run.ranks, parameters);
   }
   step.speedup = link.step_seconds / step.step();
   return step;

@@ -14,7 +14,7 @@ namespace ventris {
 /// The network between the ranks and a step measured on one rank, from which the step of several is
 /// predicted.
 struct PlannedLink {
-  double bytes_per_second = 0.0;       // that a rank sends, and receives at the same time
+  double bytes_per_second = 0.0;       // from a rank to other hosts, and at the same time from them
   double latency = 0.0;                // seconds from the start of a message to that of its first byte
   double host_bytes_per_second = 0.0;  // the same between ranks of one host
   double host_latency = 0.0;
@@ -74,13 +74,17 @@ double loss_moment(const TransformerConfig& model, bool recompute, double source
 double recomputed_share(const TransformerConfig& model, double source_tokens, double target_tokens,
                         const std::vector<TransformerConfig>& teachers = {});
 
-/// Seconds of the library's sum of `bytes` over the ranks that all get, with n bytes, p ranks, latency a and
-/// b = 1 / bytes_per_second, from Thakur, Rabenseifner and Gropp 2005 (Optimization of Collective
-/// Communication Operations in MPICH, section 4.5), without the time of additions:
+/// Seconds of NCCL's reduce-scatter, or all-gather, of `bytes` in all, as rings, with p ranks on m hosts of l
+/// ranks each, n bytes, latency a and b = 1 / bytes_per_second between hosts, a' and b' inside them:
+/// (p - m) a' + (m - 1) a + (p - 1) / p n max(b', b / l). A host has a link for each rank, and the rings go
+/// through all of them (docs/scaling.md).
+double ring_seconds(const PlannedLink& link, const ScalingInputs& run, double bytes);
+
+/// Seconds of the library's sum of `bytes` over all ranks, by the same letters, without the additions:
 ///   CPU: a binomial tree to one rank and back, 2 ceil(log2 p) (a + n b), which Open MPI 4 uses in place
-///   CUDA: the smaller one of a ring, 2 (p - 1) (a + n b / p), and of two binary trees at once, 2 log2 p a +
-///   2 n b (Sanders, Speck and Traeff 2009, Two-tree algorithms for full bandwidth broadcast, reduction and
-///   scan)
+///        (Thakur, Rabenseifner and Gropp 2005, Optimization of Collective Communication Operations in MPICH)
+///   CUDA: the smaller one of two ring_seconds() and of NCCL's trees, a chain in each host and two binary
+///        trees between hosts, 2 ((l - 1) a' + ceil(log2 m) a + n max(b', b / l))
 double library_seconds(const PlannedLink& link, const ScalingInputs& run, double bytes);
 
 /// The same of gradients, and of the loss. In a tree (sums_in_tree(), comm/tree_sum.h): pairwise exchanges of
@@ -95,9 +99,10 @@ double exchange_seconds(const PlannedLink& link, int ranks, double bytes);
 
 /// Buckets (comm/gradient_buckets.h) are summed one after the other, each once backward has completed it. On
 /// CUDA that overlaps with the rest of backward; on CPUs the ranks move the bytes themselves, and it does
-/// not. The sum of the loss precedes backward. With --shard-optimizer the sum of a bucket is the exchange of
-/// the k partial sums alone; after the last one follow the sum of the squares of gradients, and for each
-/// bucket the exchange of its parameters.
+/// not. The sum of the loss precedes backward. With --shard-optimizer only owners get the sum of a bucket: by
+/// the first half of the exchanges, or by ring_seconds() on CUDA if the sum is not in a tree. After the last
+/// one follow the sum of the squares of gradients and, all at once, the parameters: ring_seconds() on CUDA,
+/// exchange_seconds() on CPUs.
 PredictedStep predict_step(const PlannedLink& link, const ScalingInputs& run);
 
 }  // namespace ventris

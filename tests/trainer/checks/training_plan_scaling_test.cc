@@ -83,9 +83,6 @@ TEST(SumSeconds, FollowTheirFormulas) {
   ScalingInputs rounded = base_of(4, Device::kCpu);
   rounded.gradient_dtype = DType::kBF16;
   EXPECT_DOUBLE_EQ(sum_seconds(kLink, rounded, bytes), 4 * 9e-3);
-  // The ring has six messages of a quarter; with 64 ranks, 126 latencies are more than the 12 of two trees.
-  EXPECT_DOUBLE_EQ(sum_seconds(kLink, base_of(4, Device::kCuda), bytes), 6 * 3e-3);
-  EXPECT_DOUBLE_EQ(sum_seconds(kLink, base_of(64, Device::kCuda), bytes), 12e-3 + 16e-3);
   // 64 shards: every rank has one partial sum left. Of 5 shards on three ranks, the second has two.
   EXPECT_DOUBLE_EQ(sum_seconds(kLink, base_of(4, Device::kCuda, Reduction::kReproducible), bytes),
                    6e-3 + 2 * 0.75 * 8e-3);
@@ -109,6 +106,33 @@ TEST(SumSeconds, FollowTheirFormulas) {
                    4e-3 + 2 * 2.0 / 3.0 * 8e-3 + 4e-3 + 3 * 2.0 / 9.0 * 8e-3);
 }
 
+TEST(SumSeconds, OfNcclGoThroughAllLinksOfAHost) {
+  const double bytes = 8e6;  // 8 ms over a link
+  // In one host a ring: six messages of a quarter.
+  EXPECT_DOUBLE_EQ(sum_seconds(kLink, base_of(4, Device::kCuda), bytes), 6 * 3e-3);
+  // Between 64 hosts of one GPU: 126 latencies of a ring are more than the 12 of two trees.
+  ScalingInputs run = base_of(64, Device::kCuda);
+  run.ranks_per_host = 1;
+  EXPECT_DOUBLE_EQ(sum_seconds(kLink, run, bytes), 12e-3 + 16e-3);
+  // Two hosts of four GPUs: 2 ms inside a host, and 2 ms over the four links of a host. A ring has six steps
+  // inside hosts and one between them, each way; a tree three and one.
+  PlannedLink link = kLink;
+  link.host_bytes_per_second = 4e9;
+  link.host_latency = 0.25e-3;
+  run = base_of(8, Device::kCuda);
+  run.ranks_per_host = 4;
+  EXPECT_NEAR(ring_seconds(link, run, bytes), 1.5e-3 + 1e-3 + 7.0 / 8.0 * 2e-3, 1e-12);
+  EXPECT_NEAR(sum_seconds(link, run, bytes), 2 * (0.75e-3 + 1e-3 + 2e-3), 1e-12);
+  // The slower one counts: inside hosts, and then between them.
+  link.host_bytes_per_second = 2e9;
+  EXPECT_NEAR(ring_seconds(link, run, bytes), 1.5e-3 + 1e-3 + 7.0 / 8.0 * 4e-3, 1e-12);
+  link.host_bytes_per_second = 16e9;
+  EXPECT_NEAR(ring_seconds(link, run, bytes), 1.5e-3 + 1e-3 + 7.0 / 8.0 * 2e-3, 1e-12);
+  // Six GPUs: the second host has two, and two links. Two rings are faster than the trees, 11.5 ms.
+  run.ranks = 6;
+  EXPECT_NEAR(sum_seconds(link, run, bytes), 2 * (1e-3 + 1e-3 + 5.0 / 6.0 * 4e-3), 1e-12);
+}
+
 TEST(PredictedStepTest, OneRankTakesWhatWasMeasured) {
   const PredictedStep step = predict_step(kLink, base_of(1, Device::kCuda));
   EXPECT_DOUBLE_EQ(step.step(), kLink.step_seconds);
@@ -125,8 +149,8 @@ TEST(PredictedStepTest, ARankComputesItsShareAndRepeatsTheRest) {
 
 TEST(PredictedStepTest, OnlyTheEmbeddingIsLeftForAFastLinkBetweenDevices) {
   PlannedLink link = kLink;
-  link.latency = 0.0;
-  link.bytes_per_second = 1e12;
+  link.latency = link.host_latency = 0.0;
+  link.bytes_per_second = link.host_bytes_per_second = 1e12;
   ScalingInputs run = base_of(64, Device::kCuda);
   const PredictedStep step = predict_step(link, run);
   // The table has 37,000 rows of 2 KiB, padded, in one bucket. The 16 MiB before it are complete at the same
@@ -147,17 +171,38 @@ TEST(PredictedStepTest, OwnersSumTheirSegmentsAndSendTheirParameters) {
   const auto parameters = static_cast<double>(store.flat_size());
   const int64_t whole_buckets = (store.flat_size() + (1 << 20) - 1) / (1 << 20);
   const auto buckets = static_cast<double>(whole_buckets);
-  // Three quarters of all gradients, in f32, and then of all parameters, in bf16; three messages a bucket.
+  // Three quarters of all gradients, in f32, three messages a bucket, and then of all parameters, in bf16,
+  // three messages.
   EXPECT_NEAR(step.sums, 0.75 * 4e-9 * parameters + 3 * buckets * kLink.latency + 10 * kLink.latency, 1e-5);
-  EXPECT_NEAR(step.sharing, 0.75 * 2e-9 * parameters + 3 * buckets * kLink.latency + 4 * kLink.latency, 1e-3);
+  EXPECT_NEAR(step.sharing, 0.75 * 2e-9 * parameters + 3 * kLink.latency + 4 * kLink.latency, 1e-3);
   EXPECT_DOUBLE_EQ(step.step(), step.compute + step.fixed + step.exposed + step.sharing);
   run.ranks = 1;
   EXPECT_EQ(predict_step(kLink, run).sharing, 0.0);
 }
 
+TEST(PredictedStepTest, OwnersOnDevicesScatterGradientsAndGatherParametersInRings) {
+  PlannedLink link = kLink;
+  link.latency = link.host_latency = 0.0;
+  ScalingInputs run = base_of(8, Device::kCuda);
+  run.ranks_per_host = 4;
+  run.shard_optimizer = true;
+  const PredictedStep step = predict_step(link, run);
+  ParameterStore store;
+  declare_transformer(run.model, store);
+  const auto parameters = static_cast<double>(store.flat_size());
+  // Seven eighths of all gradients in f32, and of all parameters in bf16, at the rate inside a host, 1 GB/s.
+  EXPECT_NEAR(step.sums, 7.0 / 8.0 * 4e-9 * parameters, 1e-5);
+  EXPECT_NEAR(step.sharing, 7.0 / 8.0 * 2e-9 * parameters, 1e-3);
+  // Exchanges of partial sums inside hosts send three quarters, and then an eighth to the other host.
+  run.reduction = Reduction::kReproducible;
+  const PredictedStep in_tree = predict_step(link, run);
+  EXPECT_NEAR(in_tree.sums, (0.75 + 0.125) * 4e-9 * parameters, 1e-5);
+  EXPECT_DOUBLE_EQ(in_tree.sharing, step.sharing);
+}
+
 TEST(PredictedStepTest, ASlowLinkHidesNothingButTheFirstMoments) {
   PlannedLink link = kLink;
-  link.bytes_per_second = 1e6;
+  link.bytes_per_second = link.host_bytes_per_second = 1e6;
   const PredictedStep step = predict_step(link, base_of(64, Device::kCuda));
   EXPECT_LT(step.sums - step.exposed, step.compute);
   EXPECT_GT(step.exposed, 0.99 * step.sums);
