@@ -1,4 +1,4 @@
-"""Draws docs/results.svg, the picture of README.md, from the tables of docs/results.md.
+"""Draws docs/results.svg, the picture of docs/results.md, from the tables of that page.
 
     python3 docs/results_picture.py
 

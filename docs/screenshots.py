@@ -1,4 +1,4 @@
-"""Makes the pictures of pages in README.md and docs/guide.md from training runs, with Chromium.
+"""Makes the pictures of pages in docs/guide.md from training runs, with Chromium.
 
     python3 docs/screenshots.py RUN_FOLDER... [--sentence TEXT --reference TEXT] [--program VENTRIS] [--output-dir docs]
 

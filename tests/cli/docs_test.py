@@ -1,5 +1,6 @@
 """The documentation: links, and the names of files, options, commands, presets, variables, functions and tests lead somewhere; tables are
-complete; exit codes, versions and defaults are those of the program; README stays short, its figures and picture are those of docs/results.md."""
+complete, also that of environment variables; exit codes, versions and defaults are those of the program; README stays short, its figures are
+those of docs/results.md and docs/scaling.md."""
 
 import fnmatch
 import importlib.util
@@ -11,7 +12,7 @@ import unittest
 import urllib.parse
 
 ROOT = pathlib.Path(os.environ.get("VENTRIS_SOURCE_DIR") or pathlib.Path(__file__).resolve().parents[2])
-PAGES = [*(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")), *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [*(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md")), *sorted((ROOT / "docs").glob("*.md"))]
 FOLDERS = (".ci", "backend", "cmake", "comm", "data", "docs", "launch", "model", "tests", "trainer")
 KINDS = (".cc", ".h", ".cu", ".cuh", ".py", ".sh", ".md", ".cmake", ".ini", ".sbatch", ".example", ".supp")
 
@@ -29,7 +30,7 @@ PLACEHOLDERS = {
 
 # Options of other programs that the pages show.
 OPTIONS_OF_OTHERS = {
-    "cmake": {"--build", "--install", "--list-presets", "--parallel", "--preset", "--target"},
+    "cmake": {"--build", "--install", "--list-presets", "--parallel", "--prefix", "--preset", "--target"},
     "comet-score": {"--gpus", "--only_system", "--quiet"},
     "ctest": {"--preset", "--test-dir"},
     "dpkg": {"--add-architecture"},
@@ -39,9 +40,14 @@ OPTIONS_OF_OTHERS = {
     "ncu": {"--csv", "--metrics"},
     "sbatch": {"--cpus-per-task", "--nodes", "--ntasks-per-node", "--signal", "--time"},
     "spm_decode": {"--model"},
-    "srun": {"--kill-on-bad-exit"},
+    "srun": {"--gpu-bind", "--gpus-per-node", "--gpus-per-task", "--kill-on-bad-exit", "--mpi"},
     "tests": {"--gtest_brief", "--gtest_filter"},  # of GoogleTest
+    "torchrun": {"--nnodes", "--nproc-per-node"},
 }
+PROGRAM = ("backend", "comm", "data", "launch", "model", "trainer")
+# Words in capitals in sources that read environment variables, which are none.
+NO_VARIABLES = {"AVX", "AVX2", "COMMAND", "DIR"}
+
 OPTIONS_OF_EVERY_COMMAND = {"--config", "--help"}
 # Without a command; an example of what is refused; groups.
 OTHER_OPTIONS = {"--all", "--markdown", "--version", "--max-s", "--chrf-*", "--ter-*"}
@@ -51,8 +57,12 @@ OTHER_NAMES = {
     "CONTRIBUTING.md": {"PascalCase", "kConstant", "member_", "snake_case"},
     "decisions.md": {"DRELU", "MPI_Ialltoallv", "RELU_AUX_BIAS", "coll_libnbc_iallreduce_algorithm", "odls_base_sigkill_timeout",
                      "target_clones", "variables_map"},  # fmt: skip
+    "environment.md": {"CUDA_HOME", "CUDA_PATH", "LIBRARY_PATH", "NCCL_GRAPH_REGISTER", "NCCL_HOME", "NCCL_ROOT", "OMPI_MCA_", "OMP_NUM_THREADS",
+                       "SLURM_GPUS", "SLURM_GPUS_ON_NODE", "SLURM_JOB_GPUS", "SLURM_STEP_GPUS"},  # fmt: skip
     "exit-codes.md": {"PID_OF_MPIRUN"},
     "formats.md": {"LayerAttention", "spm_decode", "train_target_words", "train_unknown_words", "weight_scale"},  # of two parts each
+    "gpus.md": {"NCCL_CROSS_NIC", "NCCL_DEBUG_FILE", "NCCL_GRAPH_REGISTER", "NCCL_IB_HCA", "OMPI_MCA_btl_tcp_if_include", "OMPI_MCA_pml", "UCX_NET_DEVICES",
+                "mlx5_0", "mlx5_1", "mlx5_10", "mlx5_3"},  # fmt: skip
     "guide.md": {"PID_OF_MPIRUN", "clip_grad_norm_", "clip_grad_value_"},
     "reliability.md": {"PMIx_server_finalize"},
     "results.md": {"ATEN_CPU_CAPABILITY", "expandable_segments"},
@@ -177,7 +187,7 @@ def options_used(line, commands, scripts):
             owner = word if word in commands else after if after in commands else None
         elif owner in scripts and words[i - 1].startswith("--"):
             continue  # its value
-        elif name == "train.sbatch":
+        elif name in ("cpu.sbatch", "gpu.sbatch", "train.sbatch"):
             owner = "train"
         elif script or name in OPTIONS_OF_OTHERS:
             owner = script or name
@@ -363,6 +373,26 @@ class Docs(unittest.TestCase):
             if name.startswith("cli."):
                 self.assertIn(name, tested, "CONTRIBUTING.md: tests that need more")
 
+    def test_environment_variables_that_are_read_have_a_row(self):
+        """In docs/environment.md: whatever looks like one in a source that reads any, and what the scripts give a default."""
+        page = self.texts[ROOT / "docs" / "environment.md"]
+        rows = {name for row in re.findall(r"^\| (`.*?) \|", page, re.MULTILINE) for name in re.findall(r"`(\w+)`", row)}
+        found = {}
+        for name in self.files:
+            path, folder = ROOT / name, name.partition("/")[0]
+            if folder in PROGRAM and path.suffix in (".cc", ".h", ".cu", ".cuh"):
+                text = path.read_text(encoding="utf-8")
+                if re.search(r"\b(getenv|setenv|number_of_launcher)\(", text):
+                    found |= dict.fromkeys(re.findall(r'"([A-Z][A-Z0-9]+(?:_\w+)?)=?"', text), name)
+            elif path.suffix in (".sh", ".sbatch") and (folder == "launch" or name == "tests/run.sh"):
+                text = path.read_text(encoding="utf-8")
+                defaults = re.findall(r"\$\{([A-Z][A-Z0-9_]+)(?::?[-+=?])", text)
+                found |= dict.fromkeys([*defaults, *re.findall(r"\$\{?(SLURM_\w+)", text)], name)
+        found = {name: source for name, source in found.items() if name not in NO_VARIABLES and not re.match("MPI_[A-Z]", name)}
+        self.assertGreater(len(found), 40)
+        missing = {f"{name}, which {source} reads" for name, source in found.items() if name not in rows}
+        self.assertEqual(missing, set(), "describe them in docs/environment.md")
+
     def test_tests_that_the_pages_name_are_there(self):
         """`Suite.Name` of GoogleTest and `test_name` of Python; an ellipsis stands for the rest of a name."""
         kinds = {".cc", ".h", ".py"}
@@ -377,14 +407,15 @@ class Docs(unittest.TestCase):
                     self.assertTrue(f"def {name}" in tests, f"{page.name} names {name}, which is no test")
 
     def test_readme_is_short(self):
-        self.assertLessEqual(len(self.texts[ROOT / "README.md"].splitlines()), 150)
+        self.assertLessEqual(len(self.texts[ROOT / "README.md"].splitlines()), 110)
 
     def test_figures_of_the_readme_stand_in_the_results(self):
         number = r"(?<![\w.,])\d+(?:[.,]\d+)*(?!\w)"
         section = self.texts[ROOT / "README.md"].split("\n## Results\n")[1].split("\n## ")[0]
         used = set(re.findall(number, section))
         self.assertGreater(len(used), 20)
-        self.assertEqual(used - set(re.findall(number, self.texts[ROOT / "docs" / "results.md"])), set())
+        pages = "".join(self.texts[ROOT / "docs" / name] for name in ("results.md", "scaling.md"))
+        self.assertEqual(used - set(re.findall(number, pages)), set())
 
     def test_the_picture_is_of_todays_figures(self):
         script = ROOT / "docs" / "results_picture.py"
