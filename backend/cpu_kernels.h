@@ -15,6 +15,7 @@ struct CpuKernels {
   void (&attention_decode)(Context&, const AttentionDecodeArgs&);
   void (&bias_relu_backward)(Context&, const BiasReluBackwardArgs&);
   void (&bias_backward)(Context&, const BiasBackwardArgs&);
+  void (&bit_digest)(Context&, const BitDigestArgs&);
   void (&cast)(Context&, const CastArgs&);
   void (&fill_zero)(Context&, Tensor);
   void (&clip_values)(Context&, const ClipValuesArgs&);

@@ -12,6 +12,7 @@ struct AddArgs;
 struct ApplyDropoutArgs;
 struct BiasBackwardArgs;
 struct BiasReluBackwardArgs;
+struct BitDigestArgs;
 struct CastArgs;
 struct ClipValuesArgs;
 struct CrossEntropyArgs;

@@ -43,6 +43,7 @@ constinit const CpuKernels VENTRIS_KERNEL_TABLE = {
     .attention_decode = attention_decode_any,
     .bias_relu_backward = bias_relu_backward_cpu,
     .bias_backward = bias_backward_cpu,
+    .bit_digest = bit_digest_cpu,
     .cast = cast_cpu,
     .fill_zero = fill_zero_cpu,
     .clip_values = clip_values_cpu,

@@ -50,7 +50,8 @@ void adam_cpu(Context& context, const AdamArgs& args);
 void moving_average_cpu(Context& context, const MovingAverageArgs& args);
 void exchange_cpu(Context& context, const ExchangeArgs& args);
 
-/// Copies and conversions of tensors.
+/// Copies, conversions and digests of tensors.
+void bit_digest_cpu(Context& context, const BitDigestArgs& args);
 void cast_cpu(Context& context, const CastArgs& args);
 void fill_zero_cpu(Context& context, Tensor tensor);
 

@@ -47,7 +47,8 @@ void adam_cuda(Context& context, const AdamArgs& args);
 void moving_average_cuda(Context& context, const MovingAverageArgs& args);
 void exchange_cuda(Context& context, const ExchangeArgs& args);
 
-/// Copies and conversions of tensors.
+/// Copies, conversions and digests of tensors.
+void bit_digest_cuda(Context& context, const BitDigestArgs& args);
 void cast_cuda(Context& context, const CastArgs& args);
 void fill_zero_cuda(Context& context, Tensor tensor);
 void find_not_finite_cuda(Context& context, const FindNotFiniteArgs& args);

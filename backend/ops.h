@@ -19,6 +19,7 @@
 #include "backend/apply_dropout.h"
 #include "backend/attention.h"
 #include "backend/bias_relu.h"
+#include "backend/bit_digest.h"
 #include "backend/cast.h"
 #include "backend/clip_values.h"
 #include "backend/column_sums.h"

@@ -4,14 +4,16 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <sstream>
 
+#include "backend/bit_digest.h"
+#include "backend/context.h"
 #include "backend/error.h"
 #include "backend/transfer.h"
 #include "comm/affinity.h"
 #include "comm/communicator.h"
-#include "data/files/digest.h"
 
 namespace ventris {
 namespace {
@@ -20,11 +22,20 @@ size_t bytes_of_range(ConstTensor range) {
   return static_cast<size_t>(range.size()) * size_of(range.dtype);
 }
 
-std::string digest_of(Context& context, ConstTensor range) {
-  const HostCopy host(context, range);
-  data::Digest digest;
-  digest.add(host.view().data, bytes_of_range(range));
-  return digest.hexadecimal();
+/// The digest of every part, computed by the device; the host receives them in one copy.
+std::vector<std::string> digests_of(Context& context, const std::vector<Replica>& parts) {
+  std::vector<uint64_t> words(2 * parts.size());
+  const size_t bytes = words.size() * sizeof(uint64_t);
+  context.reserve_scratch(bytes);
+  const ArenaScope scope(context.scratch());
+  uint64_t* const on_device = context.scratch().allocate_array<uint64_t>(std::ssize(words));
+  for (size_t part = 0; part < parts.size(); ++part)
+    bit_digest(context, {.x = parts[part].values, .result = on_device + 2 * part});
+  copy_to_host(context, words.data(), on_device, bytes);
+  std::vector<std::string> digests;
+  for (size_t part = 0; part < parts.size(); ++part)
+    digests.push_back(fmt::format("{:016x}{:016x}", words[2 * part], words[2 * part + 1]));
+  return digests;
 }
 
 /// The digests of every part on all ranks.
@@ -35,7 +46,7 @@ struct Holdings {
 
 Holdings gather(Context& context, Communicator& communicator, const std::vector<Replica>& parts) {
   std::string mine;  // one line a part
-  for (const Replica& part : parts) mine += digest_of(context, part.values) + "\n";
+  for (const std::string& digest : digests_of(context, parts)) mine += digest + "\n";
   Holdings all;
   all.digests.resize(parts.size());
   for (const std::string& text : communicator.all_gather(mine + host_name())) {

@@ -30,8 +30,8 @@ struct Repair {
   std::string text;        // these ranks with their hosts, and the source of their new copy
 };
 
-/// Compares the XXH3-128 of each part over the ranks; all ranks must call it and return the same, empty if
-/// all agree. Throws Error(kRanksDisagree), the same on every rank, naming for each part that differs the
+/// Compares the bit_digest() of each part over the ranks; all ranks must call it and return the same, empty
+/// if all agree. Throws Error(kRanksDisagree), the same on every rank, naming for each part that differs the
 /// ranks with their hosts and `step`, for kStop, if no more than half of the ranks agree, or if a copy still
 /// differs after it was replaced.
 std::vector<Repair> check_replicas(Context& context, Communicator& communicator, int64_t step,

@@ -56,6 +56,9 @@ __device__ __forceinline__ bool all_lanes(bool predicate) {
 __device__ __forceinline__ int atomic_add(int* to, int value) {
   return atomicAdd(to, value);
 }
+__device__ __forceinline__ unsigned long long atomic_add(unsigned long long* to, unsigned long long value) {
+  return atomicAdd(to, value);
+}
 __device__ __forceinline__ void atomic_set(int* to, int value) {
   atomicExch(to, value);
 }

@@ -51,7 +51,7 @@ class OnTheCpu(SelftestCase):
         for operation in found:
             self.assertIn(WITHIN.get(operation, operation), names["f32"] | names["bf16"], "it has no case in trainer/checks/selftest_*.cc")
         of_update = {"sum_of_squares", "find_not_finite", "plan_update", "clip_values", "weight_decay", "adam", "moving_average", "exchange", "add",
-                     "fill_zero", "loss_sum"}
+                     "fill_zero", "loss_sum", "bit_digest"}
         self.assertEqual(names["f32"] - names["bf16"], of_update)
 
     def test_a_kernel_has_a_line(self):
@@ -102,6 +102,7 @@ class OnADevice(SelftestCase):
         "attend": {"attention_forward"},
         "attend_on_tensor_cores": {"attention_forward"},
         "cross_entropy_row": {"cross_entropy"},
+        "digest_words": {"bit_digest"},
         "gradients_on_tensor_cores": {"attention_backward"},
         "key_gradient": {"attention_backward"},
         "norm_forward": {"layer_norm_forward"},

@@ -169,6 +169,7 @@ constexpr Watched kWatched[] = {
     {"decay_values",               2,    0},
     {"decode",                     2,   16},
     {"decode_probabilities",       2,    0},
+    {"digest_words",               2,   14},
     {"drop_elements",              2,    0},
     {"embed",                      2,    0},
     {"empty_product",              1,    0},

@@ -1,9 +1,11 @@
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <numeric>
 
 #include "backend/adam.h"
 #include "backend/add.h"
+#include "backend/bit_digest.h"
 #include "backend/cast.h"
 #include "backend/clip_values.h"
 #include "backend/cross_entropy.h"
@@ -269,6 +271,33 @@ void try_copies(SelftestRun& run) {
   });
 }
 
+void try_digest(SelftestRun& run) {
+  const int64_t n = parameters_of(run);
+  run.kernel("bit_digest", shape_text(1, n), kMaster, [&](Trial& trial) {
+    Context& context = trial.context();
+    const Matrix x = trial.draw(1, n, kMaster);
+    const std::vector<float> values(x.values.begin(), x.values.end());
+    std::vector<uint64_t> words(static_cast<size_t>(n + 1) / 2);
+    std::memcpy(words.data(), values.data(), values.size() * sizeof(float));
+    words.push_back(values.size() * sizeof(float));
+    std::vector<uint64_t> expected;
+    for (const DigestLane& lane : kDigestLanes) {
+      uint64_t sum = 0;
+      for (size_t i = 0; i < words.size(); ++i) {
+        uint64_t z = words[i] + (i + 1) * lane.step;
+        z = (z ^ (z >> lane.a)) * lane.p;
+        z = (z ^ (z >> lane.b)) * lane.q;
+        sum += z ^ (z >> lane.c);
+      }
+      expected.push_back(sum);
+    }
+    const Operand device_x(context, x, kMaster);
+    const Numbers<uint64_t> result(context, {7, 7});
+    bit_digest(context, {.x = device_x.view(), .result = result.data()});
+    if (result.get() != expected) trial.fail_with("the digest is another one");
+  });
+}
+
 }  // namespace
 
 void try_update(SelftestRun& run) {
@@ -279,6 +308,7 @@ void try_update(SelftestRun& run) {
   try_adam(run);
   try_averages(run);
   try_copies(run);
+  try_digest(run);
 }
 
 }  // namespace ventris

@@ -76,7 +76,8 @@ inline uint32_t read_only(const uint32_t* from) {
   return *from;
 }
 
-inline int atomic_add(int* to, int value) {
+template <typename T>
+T atomic_add(T* to, T value) {
   emulation::pass_time();
   return __atomic_fetch_add(to, value, __ATOMIC_RELAXED);
 }

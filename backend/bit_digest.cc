@@ -1,0 +1,19 @@
+#include "backend/bit_digest.h"
+
+#include "backend/cpu_kernels.h"
+#include "backend/kernels_cuda.h"
+#include "backend/op_checks.h"
+
+namespace ventris {
+
+void bit_digest(Context& context, const BitDigestArgs& args) {
+  VENTRIS_CHECK(args.x.data != nullptr || args.x.size() == 0, "x is missing");
+  VENTRIS_CHECK(args.x.contiguous(), "x has rows of {} elements {} apart", args.x.cols, args.x.stride);
+  VENTRIS_CHECK(args.result != nullptr, "result is missing");
+  if constexpr (kHasCuda) {
+    if (context.device() == Device::kCuda) return bit_digest_cuda(context, args);
+  }
+  cpu_kernels().bit_digest(context, args);
+}
+
+}  // namespace ventris
