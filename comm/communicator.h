@@ -41,6 +41,8 @@ class Communicator {
   /// The current step of training, for messages.
   void set_step(int64_t step) { step_ = step; }
   int64_t step() const { return step_; }
+  /// The time that this rank has spent waiting for others in collectives.
+  double waited_seconds() const { return waited_seconds_; }
 
   virtual int rank() const = 0;
   virtual int size() const = 0;
@@ -83,11 +85,22 @@ class Communicator {
   /// on which all ranks have agreed, and resets the state; does nothing if `ranks` is 0.
   virtual void receive_stops(int /*ranks*/) {}
 
+  struct Attendance {
+    bool first;          // this rank is the first that is present
+    std::string absent;  // "rank 1 on a (pid 7, stopped), which did not arrive"; "" if all are present
+  };
+  /// After a failure that all ranks detect within a second, once: who calls this too or waits in a
+  /// collective.
+  virtual Attendance call_roll() { return {.first = rank() == 0, .absent = ""}; }
+
   virtual void barrier() = 0;
   /// The bytes of rank `root` on every rank.
   virtual std::string broadcast(const std::string& bytes, int root) = 0;
   /// The bytes of every rank, in rank order, on every rank.
   virtual std::vector<std::string> all_gather(const std::string& bytes) = 0;
+
+ protected:
+  double waited_seconds_ = 0.0;
 
  private:
   double wait_limit_ = 0.0;

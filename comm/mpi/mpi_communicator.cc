@@ -163,6 +163,12 @@ class MpiCommunicator : public Communicator {
     stops_heard_ = 0;
   }
 
+  Attendance call_roll() override {
+    const std::vector<bool> present = roll_call_.call();
+    const auto first = std::find(present.begin(), present.end(), true) - present.begin();
+    return {.first = first == rank_, .absent = names_of_absent(present, ranks_, rank_)};
+  }
+
   void barrier() override {
     MPI_Request request = MPI_REQUEST_NULL;
     check_mpi(MPI_Ibarrier(comm_, &request), "MPI_Ibarrier");
@@ -207,11 +213,13 @@ class MpiCommunicator : public Communicator {
  private:
   template <typename Done>
   void wait_until(const Done& done, const std::string& collective) {
+    const auto begin = std::chrono::steady_clock::now();
     for (Waiting waiting; !done(); waiting.pause()) {
       if (wait_limit() == 0.0 || !waiting.is_long()) continue;
       const double seconds = waiting.seconds();
       if (seconds > wait_limit() || roll_call_.called()) give_up(collective, seconds);
     }
+    waited_seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   }
 
   void wait(MPI_Request& request, const char* call, const std::string& collective) {
@@ -232,12 +240,11 @@ class MpiCommunicator : public Communicator {
   // The first rank that waits reports it; the others report only if it does not. A rank that is polled when
   // it has just started to wait is late itself.
   [[noreturn]] void give_up(const std::string& collective, double waited) {
-    const std::vector<bool> present = roll_call_.call();
-    const auto first = std::find(present.begin(), present.end(), true) - present.begin();
-    const bool tells = first == rank_ && waited > wait_limit() / 2;
-    throw LateRanks(
-        late_message(rank_, size_, waited, collective, step(), describe_absent(present, ranks_, rank_)),
-        std::chrono::seconds(tells ? 0 : 3));
+    const Attendance attendance = call_roll();
+    const bool tells = attendance.first && waited > wait_limit() / 2;
+    const std::string whom = attendance.absent.empty() ? "others that were late" : attendance.absent;
+    throw LateRanks(late_message(rank_, size_, waited, collective, step(), whom),
+                    std::chrono::seconds(tells ? 0 : 3));
   }
 
   bool stop_has_come() {

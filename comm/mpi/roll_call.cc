@@ -13,7 +13,7 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr int kTag = 1;
-constexpr auto kListening = 500ms;
+constexpr auto kListening = 2s;
 constexpr size_t kMaxNamedRanks = 8;
 
 }  // namespace
@@ -34,7 +34,8 @@ std::vector<bool> RollCall::call() const {
   for (int other = 0; other < size; ++other) {
     if (other == rank) continue;
     MPI_Request request = MPI_REQUEST_NULL;  // not waited for: a stopped rank never receives the message
-    check_mpi(MPI_Isend(nullptr, 0, MPI_CHAR, other, kTag, comm_, &request), "MPI_Isend");
+    // To a rank that is gone it may fail: that one is absent.
+    if (MPI_Isend(nullptr, 0, MPI_CHAR, other, kTag, comm_, &request) != MPI_SUCCESS) continue;
     check_mpi(MPI_Request_free(&request), "MPI_Request_free");
   }
   const auto begin = std::chrono::steady_clock::now();
@@ -53,7 +54,7 @@ std::vector<bool> RollCall::call() const {
   return present;
 }
 
-std::string describe_absent(const std::vector<bool>& present, const std::vector<RankPlace>& places,
+std::string names_of_absent(const std::vector<bool>& present, const std::vector<RankPlace>& places,
                             int mine) {
   const std::string& here = places[static_cast<size_t>(mine)].host;
   std::vector<std::string> names;
@@ -64,7 +65,7 @@ std::string describe_absent(const std::vector<bool>& present, const std::vector<
     names.push_back(
         fmt::format("{} on {} (pid {}{})", rank, place.host, place.pid, state.empty() ? "" : ", " + state));
   }
-  if (names.empty()) return "others that were late";
+  if (names.empty()) return "";
   std::string text = names.size() == 1 ? "rank " : "ranks ";
   const size_t named = std::min(names.size(), kMaxNamedRanks);
   for (size_t i = 0; i < named; ++i) text += (i == 0 ? "" : ", ") + names[i];

@@ -8,9 +8,10 @@
 namespace ventris {
 
 /// Finds the missing ranks after a timeout: each waiting rank sends a message to all others and listens for
-/// half a second. A rank that waits answers; one that is stopped, hangs or computes does not. Happens once,
-/// before the end of the job. Uses point-to-point messages with its own tag on `comm`, from the thread that
-/// makes the other calls of MPI.
+/// two seconds, as ranks that wait for their devices give up within one second of each other. A rank that
+/// waits answers; one that is stopped, hangs or computes does not. Happens once, before the end of the job.
+/// Uses point-to-point messages with its own tag on `comm`, from the thread that makes the other calls of
+/// MPI.
 class RollCall {
  public:
   explicit RollCall(MPI_Comm comm) : comm_(comm) {}
@@ -30,7 +31,7 @@ struct RankPlace {
 };
 
 /// "rank 1 on a (pid 7, stopped), which did not arrive", of `places` by rank, for the ranks that are not
-/// `present`; or a text that all arrived too late. Includes the state of processes on the host of `mine`.
-std::string describe_absent(const std::vector<bool>& present, const std::vector<RankPlace>& places, int mine);
+/// `present`; "" if all are. Includes the state of processes on the host of `mine`.
+std::string names_of_absent(const std::vector<bool>& present, const std::vector<RankPlace>& places, int mine);
 
 }  // namespace ventris

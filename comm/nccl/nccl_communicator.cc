@@ -69,8 +69,7 @@ class NcclCommunicator : public Communicator {
   NcclCommunicator(Communicator& control, Context& context, int max_blocks)
       : control_(control),
         context_stream_(cuda::stream_of(context)),
-        link_(agree_on_id(control), control.rank(), control.size(), host_name(), control.wait_limit(),
-              max_blocks) {}
+        link_(agree_on_id(control), control, host_name(), max_blocks) {}
   // Pending work ends first. During an exception it may never end, as the other ranks may be gone.
   ~NcclCommunicator() override {
     if (std::uncaught_exceptions() > 0) link_.abandon();

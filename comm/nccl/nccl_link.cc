@@ -23,8 +23,8 @@ constexpr std::chrono::seconds kGrace{20};  // for the host to detect a failure
 // The first rank gives up on late ranks first and reports it; the others see its leaving as a failure.
 constexpr double kSecondsAfterFirstRank = 0.5;
 // The rank that detected the cause of a failure reports it; those that see another rank leave do not know it.
-constexpr std::chrono::milliseconds kPatienceForFirstRank{300};
-constexpr std::chrono::milliseconds kPatienceForCause{1500};
+constexpr std::chrono::milliseconds kPatienceForFirstRank{1000};
+constexpr std::chrono::milliseconds kPatienceForCause{2500};
 
 bool bad(ncclResult_t status) {
   return status != ncclSuccess && status != ncclInProgress;
@@ -42,16 +42,19 @@ ncclDataType_t nccl_type(DType dtype) {
   return dtype == DType::kF32 ? ncclFloat32 : dtype == DType::kBF16 ? ncclBfloat16 : ncclFloat64;
 }
 
-NcclLink::NcclLink(const ncclUniqueId& id, int rank, int ranks, const std::string& host, double wait_limit,
-                   int max_blocks)
-    : rank_(rank), ranks_(ranks), host_(host), wait_limit_(wait_limit) {
+NcclLink::NcclLink(const ncclUniqueId& id, Communicator& control, const std::string& host, int max_blocks)
+    : control_(control),
+      rank_(control.rank()),
+      ranks_(control.size()),
+      host_(host),
+      wait_limit_(control.wait_limit()) {
   VENTRIS_CUDA_CHECK(cudaGetDevice(&device_));
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
   config.blocking = 0;
   if (max_blocks > 0) config.maxCTAs = max_blocks;
   // It would override the configuration, and a blocking call could not be aborted.
   ::setenv("NCCL_COMM_BLOCKING", "0", /*overwrite=*/1);
-  const ncclResult_t status = ncclCommInitRankConfig(&comm_, ranks, id, rank, &config);
+  const ncclResult_t status = ncclCommInitRankConfig(&comm_, ranks_, id, rank_, &config);
   settle(status, "ncclCommInitRankConfig");
   for (Mark& mark : marks_) VENTRIS_CUDA_CHECK(cudaEventCreateWithFlags(&mark.event, cudaEventDisableTiming));
   watchdog_ = std::thread([this] { run_watchdog(); });
@@ -210,8 +213,14 @@ void NcclLink::poll_marks_locked() {
 }
 
 void NcclLink::give_up_late_locked(const std::string& collective, int64_t step) {
-  give_up_locked(late_message(rank_, ranks_, wait_limit_, collective, step,
-                              "other ranks, some of which did not take part, between the CUDA devices"));
+  if (failure_.empty()) late_ = LateSum{.collective = collective, .step = step};
+  give_up_locked(late_text_locked("other ranks, some of which did not take part"));
+}
+
+/// Requires a late sum.
+std::string NcclLink::late_text_locked(const std::string& whom) const {
+  return late_message(rank_, ranks_, wait_limit_, late_->collective + " between the CUDA devices",
+                      late_->step, whom);
 }
 
 void NcclLink::give_up_locked(const std::string& what, bool remote) {
@@ -227,11 +236,31 @@ void NcclLink::give_up_locked(const std::string& what, bool remote) {
 
 void NcclLink::check_locked() {
   if (failure_.empty()) return;
-  told_ = true;
-  stop_word_.notify_all();
-  throw LateRanks(failure_, remote_     ? kPatienceForCause
-                            : rank_ > 0 ? kPatienceForFirstRank
-                                        : std::chrono::milliseconds(0));
+  if (!told_) {
+    told_ = true;
+    stop_word_.notify_all();
+    call_roll_locked();
+  }
+  throw LateRanks(failure_, patience_);
+}
+
+/// Of the ranks that gave up, the first reports it; then one that knows what it waited for, and last one that
+/// only saw another leave. The thread waits for the lock meanwhile.
+void NcclLink::call_roll_locked() {
+  const auto [first, absent] = control_.call_roll();
+  if (late_) {
+    failure_ = late_text_locked(
+        absent.empty() ? "other ranks, which all answer: a device, or the network between devices, may hang"
+                       : absent);
+    patience_ = first ? std::chrono::milliseconds(0) : kPatienceForFirstRank;
+    return;
+  }
+  if (!absent.empty()) failure_ += ". Look first at " + absent;
+  if (remote_) {
+    patience_ = kPatienceForCause;
+  } else if (rank_ > 0) {
+    patience_ = kPatienceForFirstRank;
+  }
 }
 
 std::string NcclLink::describe_locked(const char* call, ncclResult_t status) const {

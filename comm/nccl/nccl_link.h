@@ -3,10 +3,12 @@
 #include <nccl.h>
 
 #include <array>
+#include <chrono>
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 
@@ -14,6 +16,8 @@
 #include "comm/wait_clock.h"
 
 namespace ventris {
+
+class Communicator;
 
 /// An NCCL communicator in which no rank waits forever. Its calls never block (NCCL's non-blocking mode) and
 /// are polled until they are complete, with a timeout. A thread checks for errors while the device works, and
@@ -23,11 +27,11 @@ namespace ventris {
 /// process with the message.
 class NcclLink {
  public:
-  /// Joins `ranks` ranks, each on the current CUDA device of its thread; this one is on `host`. `wait_limit`
-  /// is that of Communicator; a kernel has at most `max_blocks` blocks, each on a multiprocessor (0: NCCL
-  /// decides). Throws LateRanks if that fails or times out.
-  NcclLink(const ncclUniqueId& id, int rank, int ranks, const std::string& host, double wait_limit,
-           int max_blocks);
+  /// Joins the ranks of `control`, each on the current CUDA device of its thread; this one is on `host`.
+  /// `control` has the limit of waits and calls the roll, and must outlive the object; a kernel has at most
+  /// `max_blocks` blocks, each on a multiprocessor (0: NCCL decides). Throws LateRanks if that fails or times
+  /// out.
+  NcclLink(const ncclUniqueId& id, Communicator& control, const std::string& host, int max_blocks);
   /// Requires that the sums are complete, except during an exception.
   ~NcclLink();
   NcclLink(const NcclLink&) = delete;
@@ -41,7 +45,8 @@ class NcclLink {
   /// within the limit from now on. Does nothing while the stream is captured. All calls must use the same
   /// stream.
   void watch(cudaStream_t stream, int64_t step);
-  /// Throws LateRanks if the communicator has failed or sums were not done in time.
+  /// Throws LateRanks if the communicator has failed or sums were not done in time. The first call of any
+  /// function here after that calls the roll of the ranks, and the message names the absent ones.
   void check();
   /// Aborts the pending sums, for a rank that leaves with an exception.
   void abandon();
@@ -61,8 +66,17 @@ class NcclLink {
   void give_up_late_locked(const std::string& collective, int64_t step);
   void give_up_locked(const std::string& what, bool remote = false);
   void check_locked();
+  void call_roll_locked();
+  std::string late_text_locked(const std::string& whom) const;
   std::string describe_locked(const char* call, ncclResult_t status) const;
 
+  /// What this rank waited for too long.
+  struct LateSum {
+    std::string collective;
+    int64_t step = 0;
+  };
+
+  Communicator& control_;
   const int rank_;
   const int ranks_;
   const std::string host_;
@@ -76,10 +90,14 @@ class NcclLink {
   size_t watched_ = 0;                 // of marks_
   WaitClock since_;                    // the watched mark is waited for
   std::string failure_;                // "" while there is none
+  std::optional<LateSum> late_;        // the failure is this one
   bool remote_ = false;                // another rank detected it first
   bool told_ = false;                  // the host has detected the failure
   bool stopping_ = false;              // the thread must end
   std::condition_variable stop_word_;  // stopping_ or told_ changed
+
+  std::chrono::milliseconds patience_{0};  // of LateRanks, after the roll call
+
   std::thread watchdog_;
 };
 

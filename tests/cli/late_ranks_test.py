@@ -175,13 +175,16 @@ class LateRanks(support.CommandLineTest):
     @unittest.skipUnless(support.EMULATED, "built without the emulated device")
     def test_a_sum_between_devices_that_does_not_end_is_given_up(self):
         # A step has three sums: of the loss, of the layers, of the embedding.
-        variables = {"VENTRIS_EMULATED_DEVICES": 2, "VENTRIS_EMULATED_NCCL_HANG": "1:24"}
         options = ["--device", "cuda", "--precision", "f32", "--comm-timeout", 8]
-        for name, graph in (("device", []), ("plain", ["--no-cuda-graph"])):
+        host = os.uname().nodename
+        for name, victim, graph in (("device", 1, []), ("first-device", 0, []), ("plain", 1, ["--no-cuda-graph"])):
+            variables = {"VENTRIS_EMULATED_DEVICES": 2, "VENTRIS_EMULATED_NCCL_HANG": f"{victim}:24"}
             process = self.start(name, *options, *graph, ranks=2, binary=support.EMULATED, **variables)
             text = self.check_end(name, process)
-            self.assertRegex(text, r"\[rank 0 on \S+\] ventris train: error: rank 0 of 2 has waited 8(\.\d)? s in the sum of "
-                             r"gradients at step 8 for other ranks, .* between the CUDA devices")  # fmt: skip
+            other = 1 - victim
+            self.assertRegex(text, rf"\[rank {other} on {host}\] ventris train: error: rank {other} of 2 has waited 8(\.\d)? s in "
+                             r"the sum of gradients between the CUDA devices at step 8 "
+                             rf"for rank {victim} on {host} \(pid \d+, stopped\), which did not arrive")  # fmt: skip
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 #include <nccl.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -377,6 +378,39 @@ TEST_F(DeviceCommunicator, AnErrorOfTheDeviceEndsTheWaitOfEveryRankAndIsTold) {
                });
   expect_error(ExitCode::kUnavailable, {}, [&] { communicator().all_reduce_sum(row.view()); });
   expect_error(ExitCode::kUnavailable, {}, [&] { communicator().barrier(); });
+}
+
+TEST_F(DeviceCommunicator, ARankThatTakesNoPartInASumIsNamedWithItsHostAndProcess) {
+  communicator_.reset();
+  const int absent = world().size() / 2;
+  const std::vector<std::string> pids = world().all_gather(std::to_string(::getpid()));
+  // A rank without a limit takes no notice of a roll call.
+  if (world().rank() != absent) world().limit_waits(2);
+  communicator_ = make_device_communicator(world(), context());
+  DeviceRow<float> row(context(), numbers<float>(50));
+  world().set_step(12);
+  if (world().rank() != absent) {
+    const std::string name = "rank " + std::to_string(absent) + " on " + testing::environment().host() +
+                             " (pid " + pids[static_cast<size_t>(absent)] + "), which did not arrive";
+    try {
+      communicator().all_reduce_sum(row.view());
+      communicator().progress();
+      synchronize(context());  // until the sum is given up
+      communicator().progress();
+      ADD_FAILURE() << "no error";
+    } catch (const LateRanks& error) {
+      const std::string message = error.what();
+      EXPECT_NE(message.find(name), std::string::npos) << message;
+      // Another rank that gives up first leaves, which the device of this one may see before its own limit.
+      if (message.find("has left") == std::string::npos) {
+        EXPECT_NE(message.find("between the CUDA devices at step 12 for " + name), std::string::npos)
+            << message;
+      }
+    }
+  }
+  world().limit_waits(0);
+  world().set_step(0);
+  world().barrier();
 }
 
 TEST_F(DeviceCommunicator, ARankThatLeavesAbandonsItsSums) {
