@@ -247,6 +247,7 @@ data::GlobalBatch TrainingRun::begin_step() {
   if (saver_ && saver_->check()) record_save();
   if (script_) script_->log_arrived(state_.step);
   process_.phases.enter(RunPhase::kSteps, step_begin_ = Clock::now());
+  own_work_.begin_step();
   state_.rollback_rate *= rate_from(rollbacks_, state_.step);
   communicator_.set_step(++state_.step);
   if (status_ != nullptr) status_->reach(state_.step);

@@ -20,6 +20,7 @@
 #include "trainer/resume.h"
 #include "trainer/schedule.h"
 #include "trainer/step_reports.h"
+#include "trainer/stragglers.h"
 #include "trainer/teacher_models.h"
 #include "trainer/trainer.h"
 #include "trainer/training_process.h"
@@ -81,8 +82,7 @@ class TrainingRun {
   void count_skipped_step(const StepReports::Arrived& arrived);
   void check_divergence();
   void log_interval();
-  bool log_is_due() const;
-  bool digest_is_due() const;
+  bool log_is_due() const, digest_is_due() const;
   void report_digest();
   bool rank_check_is_due() const;
   void check_ranks();               // trainer/replicas.h; at most once after a step
@@ -135,6 +135,7 @@ class TrainingRun {
   std::optional<BatchFeed> feed_;
   std::optional<TrainingStep> step_;  // the last: its destructor releases users of the memory of the others
   IntervalSums interval_, whole_run_;
+  StragglerWatch own_work_{communicator_};
   Clock::time_point step_begin_ = Clock::now();
   double last_gradient_norm_ = 0.0, last_learning_rate_ = 0.0;
   DivergenceWatch divergence_{state_, options_.spikes};

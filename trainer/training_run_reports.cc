@@ -70,6 +70,7 @@ void TrainingRun::complete_step(const data::GlobalBatch& batch) {
   const Clock::time_point now = Clock::now();
   process_.phases.enter(RunPhase::kOther, now);
   const double seconds = std::chrono::duration<double>(now - step_begin_).count();
+  own_work_.end_step(seconds);
   interval_.seconds += seconds;
   whole_run_.seconds += seconds;
   whole_run_.target_tokens += batch.target_tokens;
@@ -97,6 +98,12 @@ void TrainingRun::log_interval() {
   if (metrics_) metrics_->write(metrics);
   progress_.interval(metrics, seconds_left());
   interval_ = {};
+  // On a GPU the host does not see for how long devices wait for each other; unequal work takes unequal time.
+  if (communicator_.size() == 1 || context_.device() != Device::kCpu || shards_ % communicator_.size() != 0)
+    return;
+  const std::string straggler =
+      describe_straggler(gather_rank_times(communicator_, own_work_.take_seconds()));
+  if (!straggler.empty()) progress_.message(straggler);
 }
 
 bool TrainingRun::digest_is_due() const {

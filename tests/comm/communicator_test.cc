@@ -104,6 +104,16 @@ TEST(Communicator, ALimitDoesNotEndAWaitInWhichAllRanksCome) {
   world().limit_waits(0);
 }
 
+TEST(Communicator, TheTimeOfWaitsIsCounted) {
+  const double before = world().waited_seconds();
+  world().barrier();
+  if (world().size() == 1) {
+    EXPECT_EQ(world().waited_seconds(), 0.0);
+  } else {
+    EXPECT_GT(world().waited_seconds(), before);
+  }
+}
+
 TEST(Communicator, BroadcastsFromAnyRoot) {
   for (int root = 0; root < world().size(); ++root) {
     std::string bytes;

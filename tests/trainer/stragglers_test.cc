@@ -1,0 +1,51 @@
+#include "trainer/stragglers.h"
+
+#include <gtest/gtest.h>
+
+#include "comm/affinity.h"
+#include "tests/support/thread_ranks.h"
+
+namespace ventris {
+namespace {
+
+TEST(Stragglers, TheSlowestRankIsNamedWithItsHost) {
+  EXPECT_EQ(describe_straggler({{"a", 10.0}, {"a", 10.5}, {"b", 9.5}, {"b", 14.0}}),
+            "rank 3 on b computes 1.4 times as long as the median rank");
+  EXPECT_EQ(describe_straggler({{"a", 30.0}, {"b", 10.0}}),
+            "rank 0 on a computes 3.0 times as long as the median rank");
+  EXPECT_EQ(describe_straggler({{"a", 10.0}, {"b", 15.0}, {"c", 20.0}, {"d", 10.0}, {"e", 10.0}}),
+            "rank 2 on c computes 2.0 times as long as the median rank");
+}
+
+TEST(Stragglers, ARankWithinAFifthOfTheMedianIsNone) {
+  EXPECT_EQ(describe_straggler({{"a", 10.0}, {"a", 11.0}, {"b", 12.0}, {"b", 10.0}}), "");
+  EXPECT_EQ(describe_straggler({{"a", 10.0}, {"a", 10.0}, {"b", 1.0}}), "");  // fast is not slow
+  EXPECT_EQ(describe_straggler({{"a", 10.0}}), "");
+  EXPECT_EQ(describe_straggler({}), "");
+}
+
+TEST(Stragglers, AShortIntervalSaysNothing) {
+  EXPECT_EQ(describe_straggler({{"a", 1.0}, {"b", 1.0}, {"c", 4.0}}), "");
+}
+
+TEST(Stragglers, EveryRankGetsTheTimesOfAll) {
+  testing::ThreadRanks job(3);
+  for (const std::exception_ptr& error : job.run([](Communicator& communicator) {
+         StragglerWatch watch(communicator);
+         for (int step = 0; step < 2; ++step) {
+           watch.begin_step();
+           watch.end_step(1.5 * communicator.rank());
+         }
+         const std::vector<RankTime> times = gather_rank_times(communicator, watch.take_seconds());
+         ASSERT_EQ(times.size(), 3U);
+         for (size_t rank = 0; rank < times.size(); ++rank) {
+           EXPECT_EQ(times[rank].seconds, 3.0 * static_cast<double>(rank));
+           EXPECT_EQ(times[rank].host, host_name());
+         }
+         EXPECT_EQ(watch.take_seconds(), 0.0);
+       }))
+    EXPECT_EQ(error, nullptr);
+}
+
+}  // namespace
+}  // namespace ventris

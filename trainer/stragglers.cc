@@ -1,0 +1,58 @@
+#include "trainer/stragglers.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "backend/error.h"
+#include "comm/affinity.h"
+#include "comm/communicator.h"
+
+namespace ventris {
+namespace {
+
+constexpr double kNotable = 1.2;      // times the median
+constexpr double kLeastMedian = 5.0;  // seconds
+
+}  // namespace
+
+std::string describe_straggler(const std::vector<RankTime>& ranks) {
+  if (ranks.size() < 2) return "";
+  const auto less = [](const RankTime& a, const RankTime& b) { return a.seconds < b.seconds; };
+  std::vector<RankTime> sorted = ranks;
+  const auto middle = sorted.begin() + static_cast<std::ptrdiff_t>((ranks.size() - 1) / 2);
+  std::nth_element(sorted.begin(), middle, sorted.end(), less);
+  const double median = middle->seconds;
+  const auto slowest = std::max_element(ranks.begin(), ranks.end(), less);
+  if (median < kLeastMedian || slowest->seconds <= kNotable * median) return "";
+  return fmt::format("rank {} on {} computes {:.1f} times as long as the median rank",
+                     slowest - ranks.begin(), slowest->host, slowest->seconds / median);
+}
+
+void StragglerWatch::begin_step() {
+  waited_before_ = communicator_.waited_seconds();
+}
+
+void StragglerWatch::end_step(double seconds) {
+  seconds_ += seconds - (communicator_.waited_seconds() - waited_before_);
+}
+
+double StragglerWatch::take_seconds() {
+  return std::exchange(seconds_, 0.0);
+}
+
+std::vector<RankTime> gather_rank_times(Communicator& communicator, double seconds) {
+  std::string mine(sizeof(seconds), '\0');
+  std::memcpy(mine.data(), &seconds, sizeof(seconds));
+  std::vector<RankTime> times;
+  for (const std::string& text : communicator.all_gather(mine + host_name())) {
+    VENTRIS_CHECK(text.size() >= sizeof(seconds), "a time of {} bytes came", text.size());
+    RankTime& time = times.emplace_back(RankTime{.host = text.substr(sizeof(seconds))});
+    std::memcpy(&time.seconds, text.data(), sizeof(seconds));
+  }
+  return times;
+}
+
+}  // namespace ventris
