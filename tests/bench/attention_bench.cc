@@ -1,24 +1,31 @@
 // Time of attention on the CPU or on a GPU (there between events of the stream), forward and backward, for
-// random lengths around a mean, or for those of given sentences:
-//   attention_bench [--device cpu|cuda] [--pairs FILE] [options of Google Benchmark]
-// FILE: a line "source target" with the tokens of each sentence pair of a batch. Then the three attentions of
+// random lengths around a mean, or for those of given sentences, or of matrix products:
+//   attention_bench [--device cpu|cuda] [--pairs FILE | --products FILE] [options of Google Benchmark]
+// --pairs: a line "source target" with the tokens of each sentence pair of a batch. The three attentions of
 // a layer are measured, forward plus backward, in bf16: in the encoder, in the decoder, and between them.
+// --products: a line "m n k form" for each product [m, k] [k, n] of bf16; form is nn, nt or tn (t: that
+// factor is transposed; tn has a result in f32, as gradients of weights), then + if the product is added to
+// its result. Each is measured alone, and before them a copy of memory.
 
 #include <benchmark/benchmark.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <fstream>
 #include <iostream>
+#include <memory>
 #include <optional>
 #include <random>
 #include <string>
 #include <vector>
 
+#include "backend/add.h"
 #include "backend/attention.h"
 #include "backend/context.h"
 #include "backend/device.h"
+#include "backend/gemm.h"
 #include "backend/profile.h"
 #include "backend/transfer.h"
 
@@ -263,6 +270,113 @@ bool add_pairs(Device device, const std::string& path) {
   return true;
 }
 
+/// [m, k] [k, n]
+struct Product {
+  int64_t m = 0;
+  int64_t n = 0;
+  int64_t k = 0;
+  std::string form;
+
+  bool read(std::istream& file) { return static_cast<bool>(file >> m >> n >> k >> form); }
+  bool valid() const {
+    const int64_t most = 1 << 20;
+    const bool known = form.substr(0, 2) == "nn" || form.substr(0, 2) == "nt" || form.substr(0, 2) == "tn";
+    return std::min({m, n, k}) > 0 && std::max({m, n, k}) <= most && known &&
+           (form.size() == 2 || form.substr(2) == "+");
+  }
+  std::string name() const {
+    return "product/" + std::to_string(m) + "x" + std::to_string(n) + "x" + std::to_string(k) + "/" + form;
+  }
+  DType result() const { return form[0] == 't' ? DType::kF32 : DType::kBF16; }
+  size_t bytes() const {
+    return static_cast<size_t>(m * k + k * n) * size_of(DType::kBF16) +
+           static_cast<size_t>(m * n) * size_of(result()) + 3 * 128;
+  }
+};
+
+/// Measures products in one piece of memory, which is filled with numbers once: a device computes faster with
+/// zeros.
+class Products {
+ public:
+  Products(Device device, size_t bytes)
+      : context_({.device = device}), bytes_(bytes), memory_(device, bytes, "products") {
+    std::minstd_rand generator(1);
+    std::vector<BF16> numbers(std::min(bytes, size_t{16} << 20) / sizeof(BF16));
+    for (BF16& number : numbers) number = BF16(static_cast<float>(generator()) * 0x1p-30F - 1.0F);
+    char* const begin = static_cast<char*>(memory_.allocate(bytes));
+    memory_.release_to(0);
+    const size_t piece = numbers.size() * sizeof(BF16);
+    for (size_t at = 0; at < bytes; at += piece)
+      copy_to_device(context_, begin + at, numbers.data(), std::min(piece, bytes - at));
+  }
+
+  void multiply(benchmark::State& state, const Product& product) {
+    const ArenaScope scope(memory_);
+    const bool transpose_a = product.form[0] == 't';
+    const bool transpose_b = product.form[1] == 't';
+    const auto factor = [&](int64_t rows, int64_t cols, bool transposed) {
+      return memory_.allocate(transposed ? cols : rows, transposed ? rows : cols, DType::kBF16);
+    };
+    GemmArgs args{.a = factor(product.m, product.k, transpose_a),
+                  .b = factor(product.k, product.n, transpose_b),
+                  .c = memory_.allocate(product.m, product.n, product.result())};
+    args.transpose_a = transpose_a;
+    args.transpose_b = transpose_b;
+    args.accumulate = product.form.size() > 2;
+    measure(state, [&] { gemm(context_, args); });
+  }
+  void copy(benchmark::State& state) {
+    const ArenaScope scope(memory_);
+    const auto elements = static_cast<int64_t>((bytes_ - 256) / 2 / sizeof(float));
+    const Tensor from = memory_.allocate(1, elements, DType::kF32);
+    const Tensor to = memory_.allocate(1, elements, DType::kF32);
+    measure(state, [&] { ventris::add(context_, {.steps = {{.term = from, .additions = 0, .sum = to}}}); });
+    state.counters["bytes"] = 2.0 * sizeof(float) * static_cast<double>(elements);
+  }
+
+ private:
+  template <typename Work>
+  void measure(benchmark::State& state, const Work& work) {
+    const int calls = 10;  // so that the host stays ahead of the device
+    work();                // chooses an algorithm
+    for (auto _ : state) {
+      Profile& profile = context_.profile();
+      profile.clear();
+      profile.begin_step();
+      for (int i = 0; i < calls; ++i) work();
+      profile.end_step();
+      state.SetIterationTime(profile.step_seconds() / calls);
+    }
+  }
+
+  Context context_;
+  size_t bytes_;
+  Arena memory_;
+};
+
+bool add_products(Device device, const std::string& path) {
+  std::ifstream file(path);
+  std::vector<Product> all;
+  size_t bytes = size_t{1} << 20;
+  for (Product product; product.read(file);) {
+    if (!product.valid()) return false;
+    bytes = std::max(bytes, product.bytes());
+    all.push_back(product);
+  }
+  if (!file.eof() || all.empty()) return false;
+  const auto products = std::make_shared<Products>(device, bytes);
+  const auto add_one = [](const std::string& name, auto measure) {
+    benchmark::RegisterBenchmark(name.c_str(), measure)
+        ->Unit(benchmark::kMillisecond)
+        ->UseManualTime()
+        ->Iterations(3);
+  };
+  add_one("copy", [=](benchmark::State& state) { products->copy(state); });
+  for (const Product& product : all)
+    add_one(product.name(), [=](benchmark::State& state) { products->multiply(state, product); });
+  return true;
+}
+
 }  // namespace
 }  // namespace ventris
 
@@ -271,6 +385,7 @@ int main(int argc, char** argv) {
   benchmark::Initialize(&argc, argv);
   Device device = Device::kCpu;
   std::string pairs;
+  std::string products;
   for (int i = 1; i < argc; i += 2) {
     const std::string option = argv[i];
     const std::string value = i + 1 < argc ? argv[i + 1] : "";
@@ -278,22 +393,31 @@ int main(int argc, char** argv) {
       device = value == "cuda" ? Device::kCuda : Device::kCpu;
     } else if (option == "--pairs" && !value.empty()) {
       pairs = value;
+    } else if (option == "--products" && !value.empty()) {
+      products = value;
     } else {
-      std::cerr
-          << "usage: attention_bench [--device cpu|cuda] [--pairs FILE] [options of Google Benchmark]\n";
+      std::cerr << "usage: attention_bench [--device cpu|cuda] [--pairs FILE | --products FILE] [options of "
+                   "Google Benchmark]\n";
       return 64;
     }
-  }
-  if (pairs.empty()) {
-    add_made_up(device);
-  } else if (!add_pairs(device, pairs)) {
-    std::cerr << "error: " << pairs << " does not hold lines with two numbers of tokens from 1 to 65536\n";
-    return 65;
   }
   const std::string reason = device == Device::kCuda ? cuda_unavailable_reason() : "";
   if (!reason.empty()) {
     std::cerr << "skipped: no CUDA device can be used: " << reason << '\n';
     return 77;
+  }
+  if (!products.empty()) {
+    if (!add_products(device, products)) {
+      std::cerr << "error: " << products
+                << " does not hold lines \"m n k form\" with sizes from 1 to 1048576 "
+                << "and forms nn, nt, tn, nn+, nt+ or tn+\n";
+      return 65;
+    }
+  } else if (pairs.empty()) {
+    add_made_up(device);
+  } else if (!add_pairs(device, pairs)) {
+    std::cerr << "error: " << pairs << " does not hold lines with two numbers of tokens from 1 to 65536\n";
+    return 65;
   }
   benchmark::RunSpecifiedBenchmarks();
   return 0;

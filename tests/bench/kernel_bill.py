@@ -233,6 +233,14 @@ def number(value, unit=""):
     return f"{value:.0f} {unit}".strip()
 
 
+def measured_cells(found):
+    """ms of a step, bytes of device memory, and the share of time in which tensor cores computed."""
+    if found is None:
+        return [""] * 3
+    tensor = "" if found.tensor_ms is None else f"{100 * found.tensor_ms / found.ms:.0f} %"
+    return [f"{found.ms:.3f}", "" if found.bytes is None else number(found.bytes), tensor]
+
+
 def print_bill(preset, rows, measured):
     kernels, phases, step_ms = measured.kernels, measured.phases, measured.step_ms
     header = ["kernel", "launches", "bytes", "flops", "instr.", "per elem.", "regs", "spill", "shared", "occup.", "us each", "limit", "ms"]
@@ -244,15 +252,14 @@ def print_bill(preset, rows, measured):
                 f"{100 * row['occupancy']:.0f} %" if "occupancy" in row else "", f"{1e3 * row['ms'] / row['launches']:.1f}", row["limit"],
                 f"{row['ms']:.3f}"]  # fmt: skip
         if kernels:
-            each = kernels.get(row["kernel"].split(" ")[0])
-            line.append("" if each is None else f"{each * row['launches']:.3f}")
+            line += measured_cells(measured.of_row(row["kernel"], row["launches"], plan.KERNELS))
         table.append(line)
     total = sum(row["ms"] for row in rows)
-    table.append(["step", str(sum(row["launches"] for row in rows)), *[""] * 10, f"{total:.3f}"] + [""] * bool(kernels))
+    table.append(["step", str(sum(row["launches"] for row in rows)), *[""] * 10, f"{total:.3f}"] + [""] * 3 * bool(kernels))
     if kernels:
-        header.append("measured")
+        header += ["measured", "bytes", "tensor"]
     print(f"{preset}: {plan.ROWS:,} rows a side, vocabulary {plan.VOCABULARY:,}, bf16; predicted for one H200, nothing here was measured"
-          + (" but the column that says so" if kernels or phases else "") + "\n")  # fmt: skip
+          + (" but the columns that say so" if kernels or phases else "") + "\n")  # fmt: skip
     print_table(header, table)
     by_phase = collections.Counter()
     for row in rows:

@@ -7,14 +7,50 @@ import json
 import sys
 
 EXPECTED = "expected is what ventris train --profile --json printed, or a table of ncu --csv --metrics gpu__time_duration.sum"
+DURATION, BYTES, TENSOR = METRICS = ("gpu__time_duration.sum", "dram__bytes.sum", "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_elapsed")
+STEP_END = "adam_step"  # a kernel that every training step launches once, after its products
 MS = {"nsecond": 1e-6, "ns": 1e-6, "usecond": 1e-3, "us": 1e-3, "msecond": 1.0, "ms": 1.0, "second": 1e3, "s": 1e3}  # of a unit of ncu
 
 
 @dataclasses.dataclass
+class Kernel:
+    """Sums over the launches of a kernel in a file."""
+
+    launches: int = 0
+    ms: float = 0.0
+    bytes: float | None = None  # of device memory
+    tensor_ms: float | None = None  # of tensor cores, had they computed all the time
+
+    def add(self, other):
+        self.launches += other.launches
+        self.ms += other.ms
+        for name in ("bytes", "tensor_ms"):
+            value = getattr(other, name)
+            if value is not None:
+                setattr(self, name, (getattr(self, name) or 0.0) + value)
+
+    def scaled(self, factor):
+        return Kernel(round(self.launches * factor), self.ms * factor, *(None if x is None else x * factor for x in (self.bytes, self.tensor_ms)))
+
+
+@dataclasses.dataclass
 class Measured:
-    kernels: dict = dataclasses.field(default_factory=dict)  # -> ms of one launch, on average
+    kernels: dict = dataclasses.field(default_factory=dict)  # -> Kernel
     phases: dict = dataclasses.field(default_factory=dict)  # -> ms of a step
     step_ms: float | None = None
+
+    def of_row(self, name, launches, known):
+        """What a step takes of a kernel of the bill, or None. `product` is every kernel that is not of `known`, in a step."""
+        known = {other.split(" ")[0] for other in known}
+        if name != "product":
+            found = self.kernels.get(name.split(" ")[0])
+            return found.scaled(launches / found.launches) if found else None
+        rest = Kernel()
+        for other, kernel in self.kernels.items():
+            if other not in known:
+                rest.add(kernel)
+        steps = self.kernels[STEP_END].launches if STEP_END in self.kernels else 1
+        return rest.scaled(1 / steps) if rest.launches else None
 
 
 def read(file):
@@ -32,30 +68,54 @@ def times_of(text):
         found = json.loads(text)
         profile = found.get("profile", found)
         return Measured(phases={phase["phase"]: phase["ms"] for phase in profile["phases"]}, step_ms=profile["step_ms"])
-    return Measured(kernels=ncu_times(text))
+    kernels = collections.defaultdict(Kernel)
+    for name, metrics in launches_of_ncu(text):
+        ms = metrics[DURATION]
+        tensor = metrics.get(TENSOR)
+        kernels[short_name(name)].add(Kernel(1, ms, metrics.get(BYTES), None if tensor is None else ms * tensor / 100))
+    return Measured(kernels=dict(kernels))
 
 
-def ncu_times(text):
-    """kernel -> mean ms of a launch, of ncu --csv (--page details or raw) with gpu__time_duration."""
+def short_name(kernel):
+    """Without namespaces, arguments and parameters."""
+    name = kernel.replace("<unnamed>::", "").replace("(anonymous namespace)::", "")
+    return name.split("(")[0].split("<")[0].split("::")[-1].split(" ")[-1]
+
+
+def launches_of_ncu(text):
+    """(kernel, {metric: ms or number}) of each launch in its order, of ncu --csv (--page details or raw) with gpu__time_duration."""
     lines = text.splitlines()
     first = next((i for i, line in enumerate(lines) if '"Kernel Name"' in line), None)
     if first is None:
         raise ValueError('neither JSON nor a column "Kernel Name"')
-    times = collections.defaultdict(list)
-    rows = list(csv.DictReader(lines[first:]))
-    units = {}
-    for row in rows:
-        name = row["Kernel Name"]
-        if not name:  # the line of units of --page raw
+    launches, units = {}, {}
+    for row in csv.DictReader(line for line in lines[first:] if line.startswith('"')):
+        if not row["Kernel Name"]:  # the line of units of --page raw
             units = row
             continue
-        name = name.replace("<unnamed>::", "").replace("(anonymous namespace)::", "")
-        short = name.split("(")[0].split("<")[0].split("::")[-1].split(" ")[-1]
+        _, metrics = launches.setdefault(row["ID"], (row["Kernel Name"], {}))
         if "Metric Name" in row:
-            if row["Metric Name"] in ("Duration", "gpu__time_duration.sum"):
-                times[short].append(float(row["Metric Value"].replace(",", "")) * MS[row["Metric Unit"]])
-        elif row.get("gpu__time_duration.sum"):
-            times[short].append(float(row["gpu__time_duration.sum"].replace(",", "")) * MS[units["gpu__time_duration.sum"]])
-    if not times:
+            found = [(row["Metric Name"], row["Metric Unit"], row["Metric Value"])]
+        else:
+            found = [(name, units.get(name), row[name]) for name in METRICS if row.get(name)]
+        for name, unit, value in found:
+            if name == "Duration":
+                name = DURATION
+            if name in METRICS:
+                metrics[name] = float(value.replace(",", "")) * (MS[unit] if name == DURATION else 1.0)
+    found = [launch for launch in launches.values() if DURATION in launch[1]]
+    if not found:
         raise ValueError("no times of kernels")
-    return {name: sum(each) / len(each) for name, each in times.items()}
+    return found
+
+
+def one_step(text):
+    """The lines of a table of ncu --page details that belong to one training step: from the end of Adam to that of the next one. Raises
+    ValueError if it does not hold a whole step."""
+    lines = [line for line in text.splitlines() if line.startswith('"')]
+    rows = list(csv.DictReader(lines))
+    ends = [i for i, row in enumerate(rows) if short_name(row["Kernel Name"]) == STEP_END]
+    ends = [i for i in ends if i + 1 == len(rows) or rows[i + 1]["ID"] != rows[i]["ID"]]
+    if len(ends) < 2:
+        raise ValueError(f"{len(ends)} ends of steps in {len({row['ID'] for row in rows})} launches, two are needed")
+    return "\n".join([lines[0], *lines[ends[0] + 2 : ends[1] + 2]]) + "\n"

@@ -32,11 +32,12 @@ class Preset:
     d_model: int
     d_ff: int
     heads: int
+    tokens: int = VOCABULARY
 
     @property
     def vocabulary(self):
         """Padded (model/transformer_config.h)."""
-        return -(-VOCABULARY // 128) * 128
+        return -(-self.tokens // 128) * 128
 
     @property
     def parameters(self):
@@ -54,6 +55,7 @@ class Preset:
         return layers * (2 * of_encoder + d + d + 2 * d + 2 * d), 10 * layers + 1
 
 
+OUTPUT = "output layer and loss"
 PRESETS = {"base": Preset(6, 512, 2048, 8), "big": Preset(6, 1024, 4096, 16)}
 
 
@@ -139,6 +141,17 @@ class Product:
         return 2.0 * self.m * self.n * self.k
 
     @property
+    def form(self):
+        """Which factor is transposed, and whether the result is added to (`attention_bench --products`)."""
+        if self.bytes_of_result == F32:
+            form = "tn"
+        elif self.phase == OUTPUT:
+            form = "nt" if self.n > self.k else "nn"
+        else:
+            form = "nn" if "forward" in self.phase else "nt"
+        return form + "+" * self.accumulates
+
+    @property
     def bytes(self):
         result = self.bytes_of_result * self.m * self.n
         return BF16 * (self.m * self.k + self.k * self.n) + (2 if self.accumulates else 1) * result
@@ -183,7 +196,7 @@ def step(preset, rows=ROWS):
     partials = -(-rows // rows_of_partial(rows))
     forward = {"encoder": "encoder forward", "decoder": "decoder forward"}
     backward = {"encoder": "encoder backward", "decoder": "decoder backward"}
-    output = "output layer and loss"
+    output = OUTPUT
 
     def columns(phase, times, cols, masked=False):
         """Sums of the gradient of a bias by blocks of rows; `masked`: the gradient is first set to 0 where ReLU's result is."""

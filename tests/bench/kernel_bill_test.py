@@ -240,7 +240,7 @@ class Measured(unittest.TestCase):
             file = pathlib.Path(folder, "measured")
             file.write_text(text)
             found = measurements.read(file)
-            return found.kernels, found.phases, found.step_ms
+            return {name: kernel.ms / kernel.launches for name, kernel in found.kernels.items()}, found.phases, found.step_ms
 
     def test_profile_of_a_run(self):
         profile = '{"profile": {"phases": [{"phase": "Adam", "ms": 0.5}], "step_ms": 25.0}}'
@@ -255,6 +255,21 @@ class Measured(unittest.TestCase):
         raw = ('"ID","Kernel Name","gpu__time_duration.sum"\n"","","ns"\n'
                '"0","void ventris::<unnamed>::cross_entropy_row<ventris::BF16, 1, 0>(Problem<T1>)","1,500,000"\n')  # fmt: skip
         self.assertEqual(self.times(raw), ({"cross_entropy_row": 1.5}, {}, None))
+
+    def test_one_step_of_ncu_beside_the_bill(self):
+        """The launches between two ends of Adam; what is not ours is a product."""
+        names = ["norm_forward", "adam_step", "nvjet_tst", "norm_forward", "nvjet_tst", "adam_step", "nvjet_tst"]
+        text = '==PROF== Connected\n"ID","Kernel Name","Metric Name","Metric Unit","Metric Value"\n' + "".join(
+            f'"{i}","void ventris::<unnamed>::{name}<BF16>(int)","{metric}","{unit}","{value}"\n'
+            for i, name in enumerate(names)
+            for metric, unit, value in zip(measurements.METRICS, ("ns", "byte", "%"), ("2,000,000", "3,000", "50")))  # fmt: skip
+        found = measurements.times_of(measurements.one_step(text))
+        self.assertEqual({name: kernel.launches for name, kernel in found.kernels.items()}, {"norm_forward": 1, "adam_step": 1, "nvjet_tst": 2})
+        self.assertEqual(bill.measured_cells(found.of_row("product", 186, plan.KERNELS)), ["4.000", "6.0 k", "50 %"])
+        self.assertEqual(bill.measured_cells(found.of_row("norm_forward", 30, plan.KERNELS)), ["60.000", "90.0 k", "50 %"])
+        self.assertIsNone(found.of_row("sum_columns masked", 12, plan.KERNELS))
+        with self.assertRaisesRegex(ValueError, "1 ends of steps in 2 launches"):
+            measurements.one_step("\n".join(text.splitlines()[:8]))
 
     def test_another_file_is_refused(self):
         for text in ("{}", "a,b\n1,2\n", '"ID","Kernel Name"\n"0","f(int)"\n'):

@@ -107,6 +107,8 @@ class Layer(nn.Module):
 
 
 class Transformer(nn.Module):
+    layer_type = Layer
+
     def __init__(self, vocab, layers, d_model, d_ff, heads, dropout, max_positions=512):
         super().__init__()
         self.d_model = d_model
@@ -117,8 +119,8 @@ class Transformer(nn.Module):
         table = torch.zeros(max_positions, d_model)
         table[:, 0::2], table[:, 1::2] = angle.sin(), angle.cos()
         self.register_buffer("positions", table)
-        self.encoder = nn.ModuleList(Layer(d_model, d_ff, heads, dropout, False) for _ in range(layers))
-        self.decoder = nn.ModuleList(Layer(d_model, d_ff, heads, dropout, True) for _ in range(layers))
+        self.encoder = nn.ModuleList(self.layer_type(d_model, d_ff, heads, dropout, False) for _ in range(layers))
+        self.decoder = nn.ModuleList(self.layer_type(d_model, d_ff, heads, dropout, True) for _ in range(layers))
         self.dropout = nn.Dropout(dropout)
 
     def embed(self, ids):
@@ -212,6 +214,16 @@ def peak_memory_mib(device):
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
 
 
+def optimizer_of(model, d_model, warmup):
+    """Adam, fused where PyTorch has it, and the paper's schedule."""
+    options = {"lr": 1.0, "betas": (0.9, 0.98), "eps": 1e-9}
+    try:
+        optimizer = torch.optim.Adam(model.parameters(), fused=True, **options)
+    except (RuntimeError, TypeError):
+        optimizer = torch.optim.Adam(model.parameters(), **options)
+    return optimizer, torch.optim.lr_scheduler.LambdaLR(optimizer, lambda s: d_model**-0.5 * min((s + 1) ** -0.5, (s + 1) * warmup**-1.5))
+
+
 def steady(seconds):
     """Whether no compilation occurred in the last steps."""
     return len(seconds) == STEADY_STEPS and max(seconds) < 3 * statistics.median(seconds)
@@ -249,13 +261,7 @@ def main():
     source, target, vocab = load(arguments.corpus, arguments.most_pairs)
     layers, d_model, d_ff, heads, dropout, warmup = PRESETS[arguments.preset]
     model = Transformer(vocab, arguments.layers or layers, d_model, d_ff, heads, dropout).to(device)
-    adam_options = {"lr": 1.0, "betas": (0.9, 0.98), "eps": 1e-9}
-    try:
-        optimizer = torch.optim.Adam(model.parameters(), fused=True, **adam_options)
-    except (RuntimeError, TypeError):
-        optimizer = torch.optim.Adam(model.parameters(), **adam_options)
-    schedule = torch.optim.lr_scheduler.LambdaLR(
-        optimizer, lambda s: d_model**-0.5 * min((s + 1) ** -0.5, (s + 1) * warmup**-1.5))
+    optimizer, schedule = optimizer_of(model, d_model, warmup)
     loss_of = nn.CrossEntropyLoss(label_smoothing=0.1, ignore_index=PAD)
 
     def loss_of_logits(logits, labels):
