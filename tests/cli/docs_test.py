@@ -21,7 +21,7 @@ PLACEHOLDERS = {
     # NAME and VERSION stand for any.
     "tests/fuzz/seeds/NAME",
     "tests/golden/files/VERSION",
-    # A result of tests/gpu/first_hour.sh, a run folder named model, a header of the system, a source of Marian.
+    # A result of tests/gpu/lease.sh, a run folder named model, a header of the system, a source of Marian.
     "summary.md",
     "model/checkpoint-00012000.h5",
     "sysexits.h",
@@ -302,7 +302,7 @@ class Docs(unittest.TestCase):
         self.assertGreater(checked, 5)
 
     def test_stages_and_checks_in_command_lines_are_there(self):
-        scripts = {".ci/run": ".ci/run", "tests/lint.sh": "tests/lint.sh", "tests/gpu/first_hour.sh": "tests/gpu/first_hour.py"}
+        scripts = {".ci/run": ".ci/run", "tests/lint.sh": "tests/lint.sh", "tests/gpu/lease.sh": "tests/gpu/lease.py"}
         for script, holds in scripts.items():
             text = (ROOT / holds).read_text(encoding="utf-8")
             stages = set(re.findall(r'Row\("(\w+)"', text)) or set(re.search(r"there are: ([a-z ]+)\"", text)[1].split())

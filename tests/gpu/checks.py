@@ -1,11 +1,12 @@
-"""Stages of first_hour.py that check what the programs compute. Each is called with the Kit and its Stage, and returns words for the
-summary; it raises table.Failed or kit.NoDevice."""
+"""Stages of lease.py that check what the programs compute. Each is called with the Kit and its Stage, and returns words for the summary;
+it raises table.Failed or kit.NoDevice. Where one of several checks fails, the others are still made."""
+import concurrent.futures
 import glob
 import json
 import os
 import re
 import shutil
-import sys
+import signal
 import time
 
 import kit as kits
@@ -13,10 +14,13 @@ import table
 
 # Slow under a tool that watches every access; the operations of a model are tested alone, too.
 OPERATIONS = "-*Model*:*Golden*:*Training*:*Validation*:*Optimizer*"
-# Kernels with shared memory and exchanges between threads: attention, and those that work on rows.
-ROWS = "*Attention*:*LayerNorm*:*CrossEntropy*:*LogSoftmaxTopK*:*LogProbability*:*BiasBackward*:*SumOf*Squares*"
+# Kernels with shared memory and exchanges between threads, attention and those that work on rows, without the shapes that take longest.
+ROWS = ("*Attention*:*LayerNorm*:*CrossEntropy*:*LogSoftmaxTopK*:*LogProbability*:*BiasBackward*:*SumOf*Squares*"
+        "-*rate30*:*x1024*:*x4093*:*x4104*:*x16384*:*x2600*:*x12288*:*x24576*:*x8208*:*300x521*:*long_keys*:*every_short_length*:*wide_causal*")
 ERROR_OF_SANITIZER = 9
 NCCL_REFUSES = re.compile(r"nccl\w+ failed: .*")
+LATE = 5  # seconds of --comm-timeout
+LOSS_TOLERANCE = 0.02  # relative, of a few steps with other sums of gradients
 
 
 def find_tool(name):
@@ -37,28 +41,31 @@ def version_of(text):
 
 
 def check_libraries(kit, stage):
+    """Notes what the machine is. Returns the first line of `ventris --version`."""
     missing, report = kit.find_libraries()
     stage.note(report)
     there = os.confstr("CS_GNU_LIBC_VERSION") or "unknown"
     machine = f"{report}C library: {there}; the programs need {kit.facts['glibc']}\n"
-    driver = stage.attempt("nvidia-smi", "-L", most=20)
+    driver = stage.attempt("nvidia-smi", "--query-gpu=name,driver_version,memory.total,power.limit", "--format=csv,noheader", most=20)
     machine += driver.output if driver.code == 0 else f"nvidia-smi: {driver.reason}\n"
     for tool in ("compute-sanitizer", "ncu"):
         try:
             machine += f"{tool}: {find_tool(tool)}\n"
         except table.Failed as error:
             machine += f"{error}\n"
-    torch = stage.attempt(kit.python, "-c", "import torch; print(f'PyTorch {torch.__version__}')", most=60)
+    torch = stage.attempt(kit.python, "-c", "import importlib.metadata; print('PyTorch', importlib.metadata.version('torch'))", most=20)
     machine += torch.output if torch.code == 0 else f"{kit.python} has no PyTorch: {torch.reason}\n"
     kit.measured["machine"] = machine
+    card = kit.measured["card"] = {"date": time.strftime("%Y-%m-%d")}
+    if driver.code == 0 and driver.output.strip():
+        card.update(zip(("name", "driver", "memory", "power"), map(str.strip, driver.output.splitlines()[0].split(","))))
     if version_of(there) < version_of(kit.facts["glibc"]):
         raise table.Failed(f"the C library is {there}, but the programs need {kit.facts['glibc']}; pack on a machine with an older one")
     if missing:
         raise table.Failed(f"not found: {', '.join(missing)}; the log tells where it was looked for")
-    version = stage.run(kit.ventris, "--version", most=60).output
+    version = stage.run(kit.ventris, "--version").output
     kit.measured["machine"] += version
-    stage.run(kit.mpirun, "--version", most=60)
-    stage.run(kit.tests, "--gtest_filter=none", most=60)
+    card.update(re.findall(r"(?:^|\()(CUDA|NCCL|commit):? *(.*?)\)?$", version, re.MULTILINE))
     return version.splitlines()[0]
 
 
@@ -73,19 +80,17 @@ def run_tests(kit, stage):
     return passed_tests(stage.run(kit.tests, f"--gtest_filter={kit.sizes.test_filter}", "--gtest_brief=1"))
 
 
-def run_selftest(kit, stage):
-    finished = stage.run(kit.ventris, "selftest", "--device", kit.sizes.device, *kit.sizes.selftest)
-    return table.last_words(finished.output)
-
-
 def sanitize(tool, tests):
     """A stage that runs tests under a tool of compute-sanitizer."""
     def check(kit, stage):
         words = [find_tool("compute-sanitizer"), "--tool", tool, "--target-processes", "all", "--error-exitcode", ERROR_OF_SANITIZER]
         selected = tests if kit.sizes.test_filter == "*" else kit.sizes.test_filter
-        finished = stage.attempt(*words, kit.tests, f"--gtest_filter={selected}", "--gtest_brief=1")
+        finished = stage.attempt(*words, kit.tests, f"--gtest_filter={selected}")
         if finished.code == ERROR_OF_SANITIZER:
             raise table.Failed(f"{tool} found: {table.last_words(finished.output)}")
+        if finished.code is None and "========= ERROR SUMMARY" not in finished.output:
+            done, errors = finished.output.count("[       OK ]"), finished.output.count("========= Error:") + finished.output.count("========= Invalid")
+            raise table.Failed(f"{finished.reason}; {errors} errors in the {done} tests until then")
         if finished.code != 0:
             raise table.Failed(finished.reason)
         return passed_tests(finished)
@@ -93,29 +98,30 @@ def sanitize(tool, tests):
     return check
 
 
-def compare_with_cpu(kit, stage):
-    """The program on the device against the program on the CPU, tests/cli/device_test.py."""
-    lacking = stage.attempt(sys.executable, "-c", "import numpy", most=60)
-    if lacking.code != 0:
-        raise table.Failed(f"{sys.executable} has no numpy: {table.last_words(lacking.errors)}")
-    script = os.path.join(kit.source, "tests", "cli", "device_test.py")
-    finished = stage.run(sys.executable, "-B", script, *kit.sizes.device_tests, VENTRIS_BINARY=kit.ventris, VENTRIS_EMULATED=kit.ventris,
-                         VENTRIS_SOURCE_DIR=kit.source, VENTRIS_MPIEXEC=kit.mpirun, VENTRIS_TUNE_GEMM="0")
-    words = table.last_words(finished.errors)
-    found = re.search(r"Ran (\d+) test", finished.errors)
-    if not found or found[1] == "0":
-        reason = re.search(r"skipped ['\"](.*)['\"]", finished.errors)
-        raise table.Failed(f"no test ran: {reason[1] if reason else words}")
-    return f"{found[1]} tests, {words}"
+def compare(stage, ways, steps, **training):
+    """Runs with these options, {name: options}: equal digests of the last step. If they differ, digests of each step tell from where on."""
+    def found(name, options, every):
+        return kits.digests(stage.train(f"{name}-{training.get('precision', 'bf16')}-{every}", *options, steps=steps, digest_every=every, **training))
+
+    last = [found(name, options, steps) for name, options in ways.items()]
+    try:
+        kits.require_equal(list(ways), last)
+    except table.Failed:
+        kits.require_equal(list(ways), [found(name, options, 1) for name, options in ways.items()])
+        raise
 
 
-def compare_graph(kit, stage):
-    """Steps replayed as a graph against single launches: equal digests."""
-    for precision in kit.sizes.precisions:
-        folders = {"graph": stage.train(f"graph-{precision}", precision=precision, steps=kit.sizes.few_steps),
-                   "--no-cuda-graph": stage.train(f"launches-{precision}", "--no-cuda-graph", precision=precision, steps=kit.sizes.few_steps)}
-        kits.require_equal([f"{name} in {precision}" for name in folders], [kits.digests(folder) for folder in folders.values()])
-    return f"equal digests of {kit.sizes.few_steps} steps, {' and '.join(kit.sizes.precisions)}"
+GRAPH = {"graph": [], "launches": ["--no-cuda-graph"]}
+
+
+def compare_digests(kit, stage):
+    """Steps replayed as a graph against single launches, and a run that is killed and resumed against one that is not."""
+    sizes, failures = kit.sizes, kits.Failures(stage)
+    failures.attempt("graph, base in bf16", lambda: compare(stage, GRAPH, sizes.few_steps))
+    failures.attempt("graph, tiny in f32", lambda: compare(stage, GRAPH, sizes.few_steps, small=True, precision="f32"))
+    before = failures.attempt("resume", lambda: kill_and_resume(kit, stage))
+    failures.raise_any()
+    return f"equal digests with a graph and without, and of {sizes.many_steps} steps killed after the checkpoint of step {before} and resumed"
 
 
 def newest_step(folder):
@@ -124,65 +130,103 @@ def newest_step(folder):
 
 
 def kill_and_resume(kit, stage):
-    """A run that is killed and resumed against one that is not: equal digests of all steps."""
+    """Returns the step of the checkpoint from which the run went on."""
     sizes = kit.sizes
-    whole = stage.train("whole", steps=sizes.many_steps)
-    words = stage.training("killed", steps=sizes.many_steps, save_every=sizes.save_every)
-    process = kits.start(words, kit.environment(), stage.log)
-    try:
-        while newest_step(stage.path("killed")) < 2 * sizes.save_every and process.poll() is None:
-            stage.left()
-            time.sleep(0.005)
-        if process.poll() is not None:
-            raise table.Failed(f"the run ended before it was killed, exit code {process.returncode}")
-    finally:
-        kits.stop(process)
+    training = {"steps": sizes.many_steps, "small": True, "save_every": sizes.save_every}
+    whole = stage.train("whole", **training)
+    words = stage.training("killed", digest_every=sizes.many_steps, **training)
+    with kits.Background(stage, words) as run:
+        run.wait_for(lambda: newest_step(stage.path("killed")) >= 2 * sizes.save_every)
     before = newest_step(stage.path("killed"))
     if before >= sizes.many_steps:
         raise table.Failed("the run was done before it was killed")
     stage.run(*words)
     kits.require_equal(("the uninterrupted run", "the killed and resumed run"), [kits.digests(whole), kits.digests(stage.path("killed"))])
-    return f"killed after the checkpoint of step {before}, equal digests of {sizes.many_steps} steps"
+    return before
+
+
+REPRODUCIBLE, FAST = ["--reduction", "reproducible"], ["--reduction", "fast"]
+KINDS = {  # of runs of several ranks: options, and whether the result is that of one rank to the bit
+    "reproducible": (REPRODUCIBLE, True),
+    "fast": (FAST, False),
+    "fast, gradients in bf16": ([*FAST, "--gradient-dtype", "bf16"], False),
+    "reproducible, sharded optimizer": ([*REPRODUCIBLE, "--shard-optimizer"], True),
+}
 
 
 def ranks_on_one_device(kit, stage):
-    """NCCL between ranks that share the device: equal digests on any number of ranks, and with and without a graph."""
-    rows = kit.measured["ranks"] = []
-    common = ["--reduction", "reproducible"]
-    try:
-        one = kits.digests(stage.train("one", *common, steps=kit.sizes.few_steps))
-        rows.append({"ranks": 1, "reduction": "reproducible", "graph": True, **last_of(one)})
-        for ranks in kit.sizes.ranks:
-            for reduction, graph in (("reproducible", True), ("reproducible", False), ("fast", True), ("fast", False)):
-                name = f"{ranks}-{reduction}-{'graph' if graph else 'launches'}"
-                options = ["--reduction", reduction, *([] if graph else ["--no-cuda-graph"])]
-                found = kits.digests(train_on_ranks(kit, stage, name, ranks, options))
-                rows.append({"ranks": ranks, "reduction": reduction, "graph": graph, **last_of(found)})
-                if reduction == "reproducible":
-                    kits.require_equal(("1 rank", name), (one, found))
-                elif graph:
-                    fast = found
-                else:
-                    kits.require_equal((f"{ranks} ranks, fast, with a graph", "without"), (fast, found))
-    except table.Failed as error:
-        refused = NCCL_REFUSES.search(stage.messages)
-        raise table.Failed(f"NCCL refuses: {refused[0]}" if refused else str(error)) from error
-    return f"equal digests of 1, {' and '.join(map(str, kit.sizes.ranks))} ranks"
+    """NCCL between ranks that share the device: sums of all kinds, a rank that dies, and one that stands still."""
+    failures, rows = kits.Failures(stage), []
+    kit.measured["ranks"] = rows
+    few = kit.sizes.few_steps
+
+    def run(model, kind, ranks, options):
+        """Digest and loss of the last step."""
+        name = f"{model}-{ranks}-{kind.replace(', ', '-').replace(' ', '-')}"
+        words = stage.training(name, *options, steps=few, digest_every=few, small=model == "tiny")
+        stage.run(*launch(kit, ranks, words), **OF_NCCL)
+        digest = kits.digests(stage.path(name)).get(few, "none")
+        rows.append({"model": model, "ranks": ranks, "sums": kind, "loss": kits.metrics(stage.path(name), "loss")[-1]["loss"], "digest": digest})
+        return rows[-1]
+
+    def check(kind, options, exact):
+        # Runs of two and of four ranks at a time: they mostly wait for their start.
+        with concurrent.futures.ThreadPoolExecutor(len(kit.sizes.ranks)) as pool:
+            for found in pool.map(lambda ranks: run("tiny", kind, ranks, options), kit.sizes.ranks):
+                if exact and found["digest"] != one["digest"]:
+                    raise table.Failed(f"{found['ranks']} ranks have the digest {found['digest']}, one rank has {one['digest']}")
+                if not abs(found["loss"] - one["loss"]) <= LOSS_TOLERANCE * one["loss"]:
+                    raise table.Failed(f"{found['ranks']} ranks have the loss {found['loss']:.4f}, one rank has {one['loss']:.4f}")
+
+    failures.attempt("2 ranks of base", lambda: run("base", "fast", 2, FAST))
+    one = failures.attempt("1 rank", lambda: run("tiny", "reproducible", 1, REPRODUCIBLE))
+    for kind, (options, exact) in KINDS.items():
+        if one is not None:
+            failures.attempt(kind, lambda kind=kind, options=options, exact=exact: check(kind, options, exact))
+    seconds = failures.attempt("kill -9 of a rank", lambda: lose_a_rank(kit, stage, signal.SIGKILL, 137, "exited on signal 9"))
+    late = failures.attempt("SIGSTOP of a rank", lambda: lose_a_rank(kit, stage, signal.SIGSTOP, 69, "--comm-timeout"))
+    refused = NCCL_REFUSES.search(stage.messages)
+    if failures.reasons and refused:
+        failures.reasons.insert(0, f"NCCL refuses: {refused[0]}")
+    failures.raise_any()
+    return f"{len(rows)} runs agree; a job ended {seconds:.1f} s after a rank was killed, {late:.1f} s after one was stopped"
 
 
-def last_of(digests):
-    step = max(digests)
-    return {"step": step, "digest": digests[step]}
+# Ranks that are hosts of their own to NCCL, which else refuses to share a device.
+OF_NCCL = {"NCCL_SOCKET_IFNAME": "lo", "NCCL_DEBUG": "WARN"}
 
 
-def train_on_ranks(kit, stage, name, ranks, options):
-    """A run of ranks each of which is on a host of its own to NCCL, which else refuses to share a device. Returns its folder."""
-    words = stage.training(name, *options, steps=kit.sizes.few_steps)
+def launch(kit, ranks, words):
     launcher = [kit.mpirun, "--oversubscribe", "--bind-to", "none"]
     for rank in range(ranks):
         launcher += [*([":"] if rank else []), "-np", 1, "-x", f"NCCL_HOSTID=ventris-{rank}", *words]
-    stage.run(*launcher, NCCL_SOCKET_IFNAME="lo", NCCL_DEBUG="WARN")
-    return stage.path(name)
+    return launcher
+
+
+def lose_a_rank(kit, stage, sent, code, says):
+    """Sends a signal to the second of two ranks in the middle of steps. Returns the seconds until the job ended, with this exit code, these
+    words and no process left."""
+    name = sent.name.lower()
+    words = stage.training(name, *FAST, "--comm-timeout", LATE, steps=10**6, small=True)
+    with kits.Background(stage, launch(kit, 2, words), **OF_NCCL) as job:
+        job.wait_for(lambda: len(kits.metrics(stage.path(name), "loss")) >= 2)
+        ranks = job.children()
+        begin = time.monotonic()
+        os.kill(ranks[1], sent)
+        ended = job.end(LATE + 15)
+        seconds, text = time.monotonic() - begin, job.said()
+        left = [rank for rank in ranks if runs(rank)]
+    if ended != code or says not in text or left:
+        raise table.Failed(f"exit code {ended}, {code} expected with '{says}'; {len(left)} ranks left: {table.last_words(text)}")
+    return seconds
+
+
+def runs(process):
+    try:
+        with open(f"/proc/{process}/stat", encoding="ascii") as file:
+            return file.read().rsplit(")", 1)[1].split()[0] not in "ZX"
+    except OSError:
+        return False
 
 
 def train_multi30k(kit, stage):

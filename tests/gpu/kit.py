@@ -1,10 +1,11 @@
-"""The unpacked archive of pack.sh, and a stage of first_hour.py that runs its programs."""
+"""The unpacked archive of pack.sh, and a stage of lease.py that runs its programs."""
 import glob
 import json
 import os
 import re
 import signal
 import subprocess
+import tempfile
 import threading
 import time
 
@@ -120,25 +121,105 @@ class Stage:
         seconds = self.left() if most is None else min(most, self.left())
         return table.execute([str(word) for word in command], seconds, self.kit.environment(**variables))
 
-    def train(self, name, *options, launcher=(), preset="base", precision="bf16", steps, **variables):
-        """A run of `ventris train` with a digest of each step. Returns its folder."""
-        self.run(*launcher, *self.training(name, *options, preset=preset, precision=precision, steps=steps), **variables)
+    def train(self, name, *options, steps, small=False, **training):
+        """A run of `ventris train` with a digest of the last step, or of each `digest_every`. Returns its folder."""
+        self.run(*self.training(name, *options, steps=steps, small=small, **{"digest_every": steps, **training}))
         return self.path(name)
 
-    def training(self, name, *options, preset="base", precision="bf16", steps, save_every=0, digest_every=1):
-        """The words of that command; the last step is always saved. A digest takes longer than a step: its parameters are hashed on the CPU."""
+    def training(self, name, *options, steps, small=False, preset="base", precision="bf16", save_every=0, digest_every=0):
+        """The words of that command; the last step is always saved. `small`: of the small model in the place of a preset's."""
         sizes = self.kit.sizes
-        return [self.kit.ventris, "train", "--corpus", self.kit.corpus, "--model-dir", self.path(name), "--device", sizes.device, "--preset", preset,
-                "--precision", precision, "--batch-source-tokens", sizes.batch_tokens, "--batch-target-tokens", sizes.batch_tokens,
-                "--max-steps", steps, "--valid-every", 0, "--save-every", save_every, "--log-every", sizes.log_every, "--digest-every", digest_every,
-                *sizes.models[preset], *sizes.options, *options]
+        model = sizes.small if small else ["--preset", preset, *sizes.models[preset]]
+        rows = sizes.small_tokens if small else sizes.batch_tokens
+        return [self.kit.ventris, "train", "--corpus", self.kit.corpus, "--model-dir", self.path(name), "--device", sizes.device, *model,
+                "--precision", precision, "--batch-source-tokens", rows, "--batch-target-tokens", rows, "--max-steps", steps, "--valid-every", 0,
+                "--save-every", save_every, "--log-every", sizes.log_every, "--digest-every", digest_every, *sizes.options, *options]
+
+
+class Failures:
+    """Collects the reasons of parts of a stage that failed; the others are still tried."""
+
+    def __init__(self, stage):
+        self.stage, self.reasons = stage, []
+
+    def attempt(self, name, work):
+        """The result of work(), or None."""
+        try:
+            self.stage.left()
+            return work()
+        except Exception as error:  # whatever it is, the other parts are tried
+            reason = str(error) if isinstance(error, table.Failed) else f"{type(error).__name__}: {error}"
+            self.reasons.append(f"{name}: {reason}")
+            return None
+
+    def raise_any(self):
+        if self.reasons:
+            raise table.Failed("; ".join(self.reasons))
+
+
+class Background:
+    """A process in a group of its own while a block runs, with all that it starts."""
+
+    def __init__(self, stage, words, **variables):
+        self.stage, self.words = stage, [str(word) for word in words]
+        self.environment = stage.kit.environment(**variables)
+
+    def __enter__(self):
+        self.output = tempfile.TemporaryFile("w+", errors="replace")
+        self.process = subprocess.Popen(self.words, stdout=self.output, stderr=self.output, env=self.environment, start_new_session=True)
+        return self
+
+    def __exit__(self, *_):
+        try:
+            os.killpg(self.process.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+        self.process.wait()
+        self.stage.observe(self.words, table.Finished(self.process.returncode, "", self.said(), None))
+        self.output.close()
+
+    def said(self):
+        self.output.seek(0)
+        return self.output.read()
+
+    def wait_for(self, condition):
+        """Until the condition holds. Raises table.Failed if the process ends before, or the time of the stage."""
+        while not condition():
+            if self.process.poll() is not None and not condition():
+                raise table.Failed(f"ended before its time, exit code {self.process.returncode}: {table.last_words(self.said())}")
+            self.stage.left()
+            time.sleep(0.005)
+
+    def end(self, seconds):
+        """The exit code. Raises table.Failed if there is none within these seconds."""
+        try:
+            return self.process.wait(min(seconds, self.stage.left()))
+        except subprocess.TimeoutExpired as error:
+            raise table.Failed(f"not ended after {error.timeout:.0f} s") from error
+
+    def children(self):
+        with open(f"/proc/{self.process.pid}/task/{self.process.pid}/children", encoding="ascii") as file:
+            return [int(child) for child in file.read().split()]
+
+
+def metrics(folder, key):
+    """The lines of metrics.jsonl of a run folder that have this key; none if there is no file yet. The last line may be incomplete."""
+    found = []
+    try:
+        with open(os.path.join(folder, "metrics.jsonl"), encoding="utf-8") as file:
+            for line in file:
+                try:
+                    found.append(json.loads(line))
+                except ValueError:
+                    break
+    except FileNotFoundError:
+        pass
+    return [line for line in found if key in line]
 
 
 def digests(folder):
     """{step: digest of all parameters} of a run folder; that of a run again counts."""
-    with open(os.path.join(folder, "metrics.jsonl"), encoding="utf-8") as file:
-        lines = [json.loads(line) for line in file]
-    return {line["step"]: line["digest"] for line in lines if line["type"] == "digest"}
+    return {line["step"]: line["digest"] for line in metrics(folder, "digest") if line["type"] == "digest"}
 
 
 def require_equal(names, found):
@@ -149,20 +230,6 @@ def require_equal(names, found):
     for step, digest in first.items():
         if second[step] != digest:
             raise table.Failed(f"{names[0]} and {names[1]} differ from step {step} on: digests {digest} and {second[step]}")
-
-
-def start(command, environment, log):
-    """A process in a group of its own, for stop()."""
-    return subprocess.Popen([str(word) for word in command], stdout=log, stderr=log, env=environment, start_new_session=True)
-
-
-def stop(process):
-    """Kills a process of start() with all that it started."""
-    try:
-        os.killpg(process.pid, signal.SIGKILL)
-    except ProcessLookupError:
-        pass
-    process.wait()
 
 
 class DeviceMemory:

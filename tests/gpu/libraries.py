@@ -1,4 +1,4 @@
-"""Finds the shared libraries of CUDA that the programs of the kit need, where machines have them: in the folders of LD_LIBRARY_PATH, below
+"""Finds the shared libraries of CUDA that the programs of the kit need, or open by name, where machines have them: in the folders of LD_LIBRARY_PATH, below
 /usr/local/cuda*, where the dynamic linker looks, and in the Python packages of NVIDIA and PyTorch. Nothing is installed or copied."""
 import glob
 import os

@@ -1,208 +1,255 @@
-"""Stages of first_hour.py that measure. As in checks.py, each is called with the Kit and its Stage, and returns words for the summary;
-what was measured is in kit.measured, for tables.py. Where one of several measurements fails, the others are still made."""
-import csv
+"""Stages of lease.py that measure. As in checks.py, each is called with the Kit and its Stage, and returns words for the summary; what was
+measured is in kit.measured, for tables.py. Where one of several measurements fails, the others are still made."""
 import json
+import os
 import re
 import shutil
+import time
 
 import checks
+import kernel_bill_measured as measurements
+import kernel_bill_step as plan
 import kit as kits
-import limits
 import table
 
-SHOWN_DETAILS = {  # metrics of ncu's sections, and how the table calls them
-    "Memory Throughput": "memory, %",
-    "Compute (SM) Throughput": "SM, %",
-    "Achieved Occupancy": "occupancy, %",
-    "Registers Per Thread": "registers",
-}
-SECTIONS = ("SpeedOfLight", "Occupancy", "LaunchStats", "WarpStateStats", "MemoryWorkloadAnalysis")
-DURATION = "gpu__time_duration.sum"
-COSTLIEST = 10
-STEPS_UNDER_NCU = 3
+MANY = 10**6  # steps, more than there is time for
 
 
-class Failures:
-    """Collects the reasons of measurements that failed."""
-
-    def __init__(self, stage):
-        self.stage, self.reasons = stage, []
-
-    def attempt(self, name, measure):
-        """The result of measure(), or {"failed": reason}, and the peak memory of the device during it as "memory"."""
-        with kits.DeviceMemory() as memory:
-            try:
-                self.stage.left()
-                found = measure()
-            except table.Failed as error:
-                self.reasons.append(f"{name}: {error}")
-                found = {"failed": str(error)}
-        found["memory"] = memory.mib()
-        return found
-
-    def raise_any(self):
-        if self.reasons:
-            raise table.Failed("; ".join(self.reasons))
-
-
-def train_ventris(kit, stage, preset, *options, seconds, warmup_seconds):
+def measure_card(kit, stage):
+    """The machine, what its memory and its products reach, and the products of a step."""
+    words = checks.check_libraries(kit, stage)
     sizes = kit.sizes
-    extra = ["--device", sizes.device, "--log-every", str(sizes.log_every), *sizes.models[preset], *sizes.options, *options]
-    return table.train_ventris([], kit.ventris, kit.corpus, preset, "bf16", sizes.batch_tokens, seconds, warmup_seconds, extra, stage.left(),
-                               kit.environment())
+    large = plan.Product("", 1, *[sizes.large] * 3)
+    of_step = {preset: plan.step(shape, sizes.batch_tokens)[1] for preset, shape in sizes.shapes.items()}
+    line = lambda product: f"{product.m} {product.n} {product.k} {'nn' if product is large else product.form}"
+    lines = list(dict.fromkeys(map(line, [large, *(product for products in of_step.values() for product in products)])))
+    with open(stage.path("products.txt"), "w", encoding="utf-8") as file:
+        file.write("\n".join(lines) + "\n")
+    copy, *found = run_bench(kit, stage, "--products", stage.path("products.txt"))
+    ms = dict(zip(lines, (row["real_time"] for row in found), strict=True))
+    rows = [{"shape": text, "ms": ms[text], **{preset: sum(product.times for product in products if line(product) == text)
+                                               for preset, products in of_step.items()}} for text in lines[1:]]
+    rate = 1000 * large.flops / ms[lines[0]]
+    kit.measured["products"] = {"large": sizes.large, "rate": rate, "copy": 1000 * copy["bytes"] / copy["real_time"], "rows": rows,
+                                "of_step": {preset: sum(row[preset] * row["ms"] for row in rows) for preset in of_step}}
+    return f"{words}; copy {kit.measured['products']['copy'] / 1e12:.2f} TB/s, product {rate / 1e12:.0f} TFLOP/s"
+
+
+def run_bench(kit, stage, *options, most=None):
+    """The rows of Google Benchmark, times in ms."""
+    output = stage.path("bench.json")
+    stage.run(kit.attention_bench, "--device", kit.sizes.device, *options, "--benchmark_format=console", "--benchmark_out_format=json",
+              f"--benchmark_out={output}", most=most)
+    with open(output, encoding="utf-8") as file:
+        return json.load(file)["benchmarks"]
+
+
+def model_flops(kit, shape):
+    """Of a step over target tokens, by the lengths of pairs.txt; tables.py prints the formula."""
+    with open(kit.pairs, encoding="utf-8") as file:
+        pairs = [tuple(map(int, line.split())) for line in file]
+    n, m = (sum(pair[side] for pair in pairs) for side in (0, 1))
+    d, ff, layers = shape.d_model, shape.d_ff, shape.layers
+    products = layers * (n * (4 * d * d + 2 * d * ff) + m * (6 * d * d + 2 * d * ff) + n * 2 * d * d) + m * d * plan.VOCABULARY
+    scores = sum(a * a + b * (b + 1) / 2 + a * b for a, b in pairs)
+    return (6 * products + 12 * layers * d * scores) / m
+
+
+def train(kit, stage, name, preset, *options, seconds, warmup_seconds, **variables):
+    """Steps without the first ones, until the run is ended. Raises table.Failed."""
+    words = stage.training(name, *options, steps=MANY, preset=preset)
+    read = lambda: kits.metrics(stage.path(name), "elapsed_seconds")
+    elapsed = lambda lines: lines[-1]["elapsed_seconds"] - lines[0]["elapsed_seconds"] if lines else -1.0
+    with kits.Background(stage, words, **variables) as run:
+        run.wait_for(lambda: elapsed(read()) >= warmup_seconds + seconds)
+        lines = read()
+    counted = [line for line in lines if line["elapsed_seconds"] - lines[0]["elapsed_seconds"] >= warmup_seconds]
+    if len(counted) < 2:
+        raise table.Failed(f"fewer than two reports after {warmup_seconds:g} s")
+    first, last = counted[0], counted[-1]
+    took, steps, tokens = (last[key] - first[key] for key in ("elapsed_seconds", "step", "target_tokens"))
+    shutil.rmtree(stage.path(name))
+    return {"ms": 1000 * took / steps, "rate": tokens / took, "tokens_per_update": round(tokens / steps), "steps": steps}
+
+
+def train_briefly(kit, stage, name, preset, *options, **variables):
+    return train(kit, stage, name, preset, *options, seconds=kit.sizes.brief_seconds, warmup_seconds=kit.sizes.brief_warmup_seconds, **variables)
+
+
+def keep(kit, failures, preset, trainer, work):
+    """Notes what a trainer reaches, or that it failed."""
+    found = failures.attempt(f"{preset}, {trainer}", work)
+    kit.measured.setdefault("training", {}).setdefault(preset, {})[trainer] = found or {"failed": failures.reasons[-1]}
 
 
 def measure_steps(kit, stage):
-    failures = Failures(stage)
-    for preset in kit.sizes.models:
-        found = failures.attempt(preset, lambda preset=preset: train_ventris(
-            kit, stage, preset, seconds=kit.sizes.seconds, warmup_seconds=kit.sizes.warmup_seconds))
-        kit.measured.setdefault("training", {}).setdefault(preset, {})["ventris"] = found
+    failures, sizes = kits.Failures(stage), kit.sizes
+    for preset in sizes.models:
+        def work(preset=preset):
+            with kits.DeviceMemory() as memory:
+                found = train(kit, stage, preset, preset, seconds=sizes.seconds, warmup_seconds=sizes.warmup_seconds)
+            return {**found, "flops": found["rate"] * model_flops(kit, sizes.shapes[preset]), "memory": memory.mib()}
+
+        keep(kit, failures, preset, "ventris", work)
+    keep(kit, failures, "base", "ventris, without a graph", lambda: train_briefly(kit, stage, "launches", "base", "--no-cuda-graph"))
     failures.raise_any()
     return ", ".join(f"{preset} {found['ventris']['ms']:.2f} ms" for preset, found in kit.measured["training"].items())
 
 
-def measure_profile(kit, stage):
-    words = stage.training("run", "--profile", "--json", steps=kit.sizes.profile_steps, digest_every=0)
-    profile = json.loads(stage.run(*words).output.strip().splitlines()[-1])["profile"]
-    kit.measured["profile"] = profile
-    return f"{profile['step_ms']:.2f} ms a step without a graph, mean of {profile['steps']}"
+def read_variants(path):
+    """(name, preset, options, variables) of each line. Raises table.Failed."""
+    found = []
+    with open(path, encoding="utf-8") as file:
+        for number, line in enumerate(file, 1):
+            parts = [part.strip() for part in line.split("|")]
+            if line.startswith("#") or not line.strip():
+                continue
+            if len(parts) != 3 or not all(parts):
+                raise table.Failed(f"{path}:{number}: 'name | preset | options' is expected: {line.strip()}")
+            words = parts[2].split()
+            variables = dict(word.split("=", 1) for word in words if re.match("[A-Z_]+=", word))
+            found.append((parts[0], parts[1], [word for word in words if not re.match("[A-Z_]+=", word)], variables))
+    return found
 
 
-def rows_of_ncu(path):
-    """The rows of `ncu --csv --page details`, without the messages before them."""
-    with open(path, encoding="utf-8", errors="replace") as file:
-        return list(csv.DictReader(line for line in file if line.startswith('"')))
+def measure_variants(kit, stage):
+    """Each variant of the list right after the present way."""
+    failures, rows = kits.Failures(stage), []
+    kit.measured["variants"] = rows
+    for i, (name, preset, options, variables) in enumerate(read_variants(os.path.join(kit.source, "tests", "gpu", "variants.txt"))):
+        def pair(i=i, name=name, preset=preset, options=options, variables=variables):
+            present = train_briefly(kit, stage, f"present-{i}", preset)
+            other = train_briefly(kit, stage, f"variant-{i}", preset, *options, **variables)
+            rows.append({"name": name, "preset": preset, "options": " ".join([*options, *(f"{key}={value}" for key, value in variables.items())]),
+                         "present": present["ms"], "variant": other["ms"]})
 
-
-def short_name(kernel):
-    """Without return type, parameters and namespaces of ours."""
-    name = re.sub(r"<unnamed>::|\(anonymous namespace\)::|ventris::|^void ", "", kernel)
-    depth = 0
-    for i, letter in enumerate(name):
-        depth += (letter == "<") - (letter == ">")
-        if letter == "(" and depth == 0:  # not that of a cast in a template's argument
-            return name[:i]
-    return name
-
-
-def function_name(kernel):
-    """As `ncu --kernel-name` matches it: also without arguments of templates and all namespaces."""
-    return short_name(kernel).split("<")[0].split("::")[-1]
+        failures.attempt(name, pair)
+    failures.raise_any()
+    return f"{len(rows)} pairs"
 
 
 def measure_kernels(kit, stage):
-    """Kernels by their times, and the costliest ones in detail."""
-    ncu = checks.find_tool("ncu")
-    common = [ncu, "--clock-control", "none", "--target-processes", "application-only", "--csv", "--page", "details", "--print-units", "base"]
-    # Without trials of products that tuning makes: those of the earlier stages are on file.
-    training = lambda name: kit.without_shell(stage.training(name, "--no-cuda-graph", steps=STEPS_UNDER_NCU, digest_every=0))
-    stage.run(*training("choices"))
-    times = stage.path("times.csv")
-    stage.run(*common, "--metrics", DURATION, "--log-file", times, *training("times"))
-    total, launches = {}, {}
-    for row in rows_of_ncu(times):
-        if row["Metric Name"] == DURATION:
-            name = row["Kernel Name"]
-            total[name] = total.get(name, 0.0) + float(row["Metric Value"].replace(",", ""))
-            launches[name] = launches.get(name, 0) + 1
-    if not total:
-        raise table.Failed("ncu saw no kernel")
-    shutil.copy(times, kit.result("kernels.csv"))
-    costliest = sorted(total, key=total.get, reverse=True)[:COSTLIEST]
-    rows = [{"kernel": short_name(name), "name": name, "launches": launches[name] / STEPS_UNDER_NCU, "ms": total[name] / STEPS_UNDER_NCU / 1e6}
-            for name in costliest]
-    kit.measured["kernels"] = {"steps": STEPS_UNDER_NCU, "launches": sum(launches.values()) / STEPS_UNDER_NCU,
-                               "total_ms": sum(total.values()) / STEPS_UNDER_NCU / 1e6, "rows": rows, "details": list(SHOWN_DETAILS.values())}
-    details = stage.path("details.csv")
-    functions = sorted({re.escape(function_name(name)) for name in costliest})
-    # One launch of each shape, of a step after the first.
-    stage.run(*common, *[word for section in SECTIONS for word in ("--section", section)], "--kernel-name", f"regex:^({'|'.join(functions)})$",
-              "--filter-mode", "per-launch-config", "--launch-skip", 1, "--launch-count", 1, "--log-file", details, *training("details"))
-    found = {}
-    for row in rows_of_ncu(details):
-        if row["Metric Name"] in SHOWN_DETAILS:
-            found.setdefault(row["Kernel Name"], {}).setdefault(SHOWN_DETAILS[row["Metric Name"]], row["Metric Value"])
-    for row in rows:
-        row["details"] = found.get(row["name"], {})
-    shutil.copy(details, kit.result("kernel_details.csv"))
-    return f"{kit.measured['kernels']['total_ms']:.2f} ms of kernels a step, {len(found)} in detail"
+    """Each kernel of one step of each preset: its time, its bytes of device memory, and how busy it keeps the tensor cores."""
+    failures, ncu = kits.Failures(stage), checks.find_tool("ncu")
+    found = kit.measured["kernels"] = {}
+    for left, preset in zip(range(len(kit.sizes.models), 0, -1), kit.sizes.models):
+        def work(left=left, preset=preset):
+            end = time.monotonic() + stage.left() / left
+            for metrics in (measurements.METRICS, measurements.METRICS[:1]):  # an older ncu may not know the others
+                try:
+                    found[preset] = profile(kit, stage, ncu, preset, metrics, max(1.0, end - time.monotonic()))
+                    return
+                except ValueError as error:
+                    failed = error
+            raise failed
+
+        failures.attempt(preset, work)
+    failures.raise_any()
+    return ", ".join(f"{preset} {sum(row['ms'] for row in rows):.2f} ms in {sum(row['launches'] for row in rows)} kernels" for preset, rows in found.items())
+
+
+def profile(kit, stage, ncu, preset, metrics, seconds):
+    """The kernels of a step, the longest first. Raises ValueError if ncu did not see a whole step."""
+    launches, products, _ = plan.step(kit.sizes.shapes[preset])
+    count = sum(one.times for one in [*launches, *products])
+    rows = stage.path(f"{preset}-{len(metrics)}.csv")
+    # From about the middle of the first step for two and a half: a product may be more launches than one. The stages before have chosen
+    # the algorithms of products, which else would be tried here.
+    finished = stage.attempt(
+        ncu, "--cache-control", "none", "--clock-control", "none", "--target-processes", "application-only", "--csv", "--page", "details", "--print-units",
+        "base", "--metrics", ",".join(metrics), "--launch-skip", count // 2, "--launch-count", 5 * count // 2, "--kill", "yes", "--log-file", rows,
+        *kit.without_shell(stage.training(f"{preset}-{len(metrics)}", "--no-cuda-graph", steps=6, preset=preset)), most=seconds)
+    if not os.path.exists(rows):
+        raise table.Failed(finished.reason or "ncu wrote nothing")
+    with open(rows, encoding="utf-8", errors="replace") as file:
+        text = file.read()
+    try:
+        step = measurements.one_step(text)
+    except ValueError as error:
+        raise ValueError(f"{error}; {finished.reason or 'ncu ended well'}; {table.last_words(text)}") from error
+    table.save(step, kit.result(f"kernels_{preset}.csv"))
+    kernels = measurements.times_of(step).kernels
+    return [{"kernel": name, "launches": kernel.launches, "ms": kernel.ms, "bytes": kernel.bytes,
+             "tensor": None if kernel.tensor_ms is None else kernel.tensor_ms / kernel.ms, "ours": name in OUR_KERNELS}
+            for name, kernel in sorted(kernels.items(), key=lambda item: -item[1].ms)]
+
+
+OUR_KERNELS = {name.split(" ")[0] for name in plan.KERNELS}
+
+
+def peer_command(kit, script, preset, *options):
+    sizes = kit.sizes
+    return table.peer_command(kit.python, script, ["--device", sizes.peer_device, "--corpus", kit.ids, "--preset", sizes.peer_presets[preset],
+                                                  "--batch-tokens", sizes.batch_tokens, *sizes.peer_options, *options])
+
+
+def peer_found(got):
+    rate = got["target_tokens_per_second"]
+    return {"rate": rate, "ms": 1000 * got["tokens_per_update"] / rate, "tokens_per_update": got["tokens_per_update"],
+            "allocated": got["peak_memory_mib"], "version": re.sub(r"[+].*", "", got["version"])}
+
+
+def measure_eager(kit, stage):
+    """The same models in PyTorch, padded and not compiled."""
+    failures, sizes = kits.Failures(stage), kit.sizes
+    for left, preset in zip(range(len(sizes.models), 0, -1), sizes.models):
+        command = peer_command(kit, "peer_pytorch.py", preset, "--precision", "bf16", "--seconds", sizes.peer_seconds, "--warmup-seconds",
+                               sizes.peer_warmup_seconds)
+        keep(kit, failures, preset, "PyTorch, padded", lambda left=left, command=command: peer_found(
+            table.run_json(command, stage.left() / left, kit.environment())))
+    failures.raise_any()
+    return ", ".join(f"{preset} {found['PyTorch, padded']['ms']:.2f} ms" for preset, found in kit.measured["training"].items())
+
+
+PACKED, COMPILED = "PyTorch, packed", "PyTorch, packed, compiled"
+
+
+def measure_packed(kit, stage):
+    """The same models in PyTorch without padding, as they are and compiled."""
+    failures, sizes = kits.Failures(stage), kit.sizes
+    training = kit.measured.setdefault("training", {})
+    for left, preset in zip(range(len(sizes.models), 0, -1), sizes.models):
+        def work(left=left, preset=preset):
+            command = peer_command(kit, "peer_packed.py", preset, "--seconds", sizes.packed_seconds, "--compile-seconds", sizes.compile_seconds)
+            # A compilation that is ended leaves half a file in PyTorch's cache, with which the next one would fail; and libraries there are
+            # loaded, which a folder in memory may forbid.
+            cache = os.path.join(kit.root, f"inductor-{preset}")
+            lines, reason = table.run_lines(command, stage.left() / left, kit.environment(TORCHINDUCTOR_CACHE_DIR=cache))
+            for got in lines:
+                note = f"{got['attention']}, attention dropout {got['attention_dropout']:g}"
+                found = {"failed": got["failed"]} if "failed" in got else peer_found(got)
+                training.setdefault(preset, {})[COMPILED if got["compile"] else PACKED] = {**found, "note": note}
+            failed = reason or next((got["failed"] for got in lines if "failed" in got), None)
+            if failed:
+                training.setdefault(preset, {}).setdefault(COMPILED if lines else PACKED, {"failed": failed})
+                raise table.Failed(failed)
+
+        failures.attempt(preset, work)
+    failures.raise_any()
+    return ", ".join(f"{preset} {found[COMPILED]['ms']:.2f} ms" for preset, found in training.items())
 
 
 def measure_attention(kit, stage):
-    """The three attentions of a layer, ours and PyTorch's on the same sentences."""
-    sizes = kit.sizes
-    output = stage.path("attention.json")
-    with open(kit.pairs, encoding="utf-8") as file:
-        pairs = [tuple(map(int, line.split())) for line in file]
-    tokens = {"pairs": len(pairs), "source": sum(pair[0] for pair in pairs), "target": sum(pair[1] for pair in pairs)}
-    measured = kit.measured["attention"] = {"tokens": tokens, "found": [], "ended": []}
-    found = {}
-    try:
-        stage.run(kit.attention_bench, "--device", sizes.device, "--pairs", kit.pairs, "--benchmark_format=console", "--benchmark_out_format=json",
-                  f"--benchmark_out={output}", f"--benchmark_min_time={sizes.attention_min_seconds}", most=limits.of_attention(sizes)[0])
-        with open(output, encoding="utf-8") as file:
-            for line in json.load(file)["benchmarks"]:
-                _, preset, side, *rest = line["name"].split("/")
-                ways = found.setdefault((preset, 0.1 if "dropout" in rest else 0.0), {})
-                ways.setdefault("ventris", {})[side] = line["real_time"]
-    except table.Failed as error:
-        measured["ended"].append(("ventris", str(error)))
-    seconds = min(sizes.attention_seconds, max(1.0, stage.left() - 20))
-    command = table.peer_command(kit.python, "peer_attention.py", ["--corpus", kit.ids, "--batch-tokens", max(tokens["source"], tokens["target"]), "--pairs",
-                                                                       kit.pairs, "--device", sizes.peer_device, "--seconds", seconds])
-    lines, reason = table.run_lines(command, min(limits.of_attention(sizes)[1], stage.left()), kit.environment())
-    for line in lines:
-        name = line["way"] if line["way"] == line["backend"] else f"{line['way']}, {line['backend']}"
-        ways = found.setdefault((line["preset"], line["dropout"]), {})
-        ways.setdefault(f"PyTorch, {name}" if name else "PyTorch, the rest", {})[line["side"]] = line.get("ms", line.get("failed"))
-    if reason is not None:
-        measured["ended"].append(("PyTorch", reason))
-    measured["found"] = [[*key, ways] for key, ways in found.items()]
-    if measured["ended"]:
-        raise table.Failed("; ".join(f"{who}: {why}" for who, why in measured["ended"]))
-    return f"{len(lines)} measurements of PyTorch"
+    """The three attentions of a layer, ours and that of the packed peer on the same sentences."""
+    found, failures = kit.measured.setdefault("attention", {}), kits.Failures(stage)
 
+    def note(preset, rate, way, side, ms):
+        found.setdefault(preset, {}).setdefault(f"{way}, dropout {rate:g}", {})[side] = ms
 
-def measure_pytorch(compiled):
-    """A stage that trains the same models in PyTorch."""
-    name = "PyTorch, torch.compile of layers and loss" if compiled else "PyTorch, eager"
+    def ours():
+        for row in run_bench(kit, stage, "--pairs", kit.pairs, f"--benchmark_min_time={kit.sizes.attention_min_seconds}", most=stage.left() / 2):
+            _, preset, side, *rest = row["name"].split("/")
+            note(preset, 0.1 if "dropout" in rest else 0.0, "ventris", side, row["real_time"])
 
-    def train(kit, stage, preset):
-        sizes = kit.sizes
-        options = ["--device", sizes.peer_device, "--precision", "bf16", "--corpus", kit.ids, "--preset", sizes.peer_presets[preset],
-                   "--batch-tokens", sizes.batch_tokens, "--seconds", sizes.seconds, "--warmup-seconds", sizes.warmup_seconds,
-                   *sizes.peer_options]
-        variables = {}
-        if compiled:
-            options += ["--compile", "--regional", "--compile-seconds", sizes.compile_seconds]
-            variables["TORCHINDUCTOR_CACHE_DIR"] = stage.path("inductor")
-        most = min(limits.of_peer(sizes, compiled), stage.left())
-        try:
-            got = table.run_json(table.peer_command(kit.python, "peer_pytorch.py", options), most, kit.environment(**variables))
-        except table.Failed:
-            # A compilation that is ended leaves half a file in PyTorch's cache, with which the next one would fail.
-            shutil.rmtree(stage.path("inductor"), ignore_errors=True)
-            raise
-        rate = got["target_tokens_per_second"]
-        return {"rate": rate, "ms": 1000 * got["tokens_per_update"] / rate, "tokens_per_update": got["tokens_per_update"],
-                "allocated": got["peak_memory_mib"], "version": re.sub(r"[+].*", "", got["version"])}
+    def theirs():
+        command = table.peer_command(kit.python, "peer_attention.py", ["--pairs", kit.pairs, "--device", kit.sizes.peer_device])
+        lines, reason = table.run_lines(command, stage.left(), kit.environment())
+        for line in lines:
+            note(line["preset"], line["dropout"], f"PyTorch, {line['attention']}", line["side"], line["ms"])
+        if reason:
+            raise table.Failed(reason)
 
-    def measure(kit, stage):
-        failures = Failures(stage)
-        if not compiled:
-            product = failures.attempt("large product", lambda: large_product(kit, stage))
-            kit.measured["gemm"] = product.get("rate")
-        training = kit.measured.setdefault("training", {})
-        for preset in kit.sizes.models:
-            training.setdefault(preset, {})[name] = failures.attempt(preset, lambda preset=preset: train(kit, stage, preset))
-        failures.raise_any()
-        return ", ".join(f"{preset} {found[name]['ms']:.2f} ms" for preset, found in training.items())
-
-    return measure
-
-
-def large_product(kit, stage):
-    options = ["--gemm", "--gemm-size", kit.sizes.gemm_size, "--device", kit.sizes.peer_device, "--precision", "bf16"]
-    got = table.run_json(table.peer_command(kit.python, "peer_pytorch.py", options), min(limits.PRODUCT, stage.left()), kit.environment())
-    return {"rate": 1e9 * got["gflops"]}
+    failures.attempt("ventris", ours)
+    failures.attempt("PyTorch", theirs)
+    failures.raise_any()
+    return "; ".join(f"{preset}: " + ", ".join(f"{way} {sum(sides.values()):.3f} ms" for way, sides in ways.items()) for preset, ways in found.items())

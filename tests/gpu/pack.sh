@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# Packs programs, tests, golden files and a corpus for a machine with a GPU and little else (first_hour.sh).
+# Packs programs, tests, golden files and a corpus for a machine with a GPU and little else (lease.sh).
 # Usage: tests/gpu/pack.sh OUT.tar.xz [options]
-#   --build FOLDER      of tests/run.sh --build, or of the preset cuda; default: build/release, or else build/cuda
+#   --build FOLDER      with the program built for GPUs, its tests and benchmarks; default: build/release, or else build/cuda
 #   --multi30k FOLDER   text for launch/recipes/multi30k.sh; default: ../shared/data/multi30k/tok, if it is there
 #   --corpus FILE       corpus.h5 of 'ventris prepare'; default: one that corpus.py makes, of the size of WMT's
 #   --batch-tokens N    of the batch for attention; default: 25344
 #   --ventris, --tests, --attention-bench PROGRAM   in the place of those of the build
 # OUT.tar is not compressed. Shared libraries are packed with the programs, Open MPI with its plug-ins, but neither the C library nor those of CUDA,
-# which first_hour.sh finds on the machine. XZ_OPT: options of xz.
+# which lease.sh finds on the machine. XZ_OPT: options of xz.
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
@@ -26,7 +26,7 @@ out=$1
 shift
 [[ $out == *.tar || $out == *.tar.xz ]] || fail 64 "$out: the archive is a .tar.xz or a .tar"
 build=$root/build/release
-[[ -d $build/cuda ]] || build=$root/build/cuda
+[[ -x $build/tests/emulation/cuda_tests ]] || build=$root/build/cuda
 declare -A given=()
 while (($# > 0)); do
   case $1 in
@@ -43,22 +43,16 @@ text=${given[multi30k]:-$root/../shared/data/multi30k/tok}
 [[ -z ${given[multi30k]:-} || -d $text ]] || fail 66 "there is no folder $text"
 [[ -z ${given[corpus]:-} || -r ${given[corpus]} ]] || fail 66 "there is no file ${given[corpus]}"
 
-# program OPTION PATH...: the program given by the option, or the first of the build that is there.
+# program OPTION PATH: the program given by the option, or that of the build.
 program() {
-  local option=$1 path
-  shift
-  if [[ -n ${given[$option]:-} ]]; then set -- "${given[$option]}"; else set -- "${@/#/$build/}"; fi
-  for path in "$@"; do
-    if [[ -x $path ]]; then
-      printf '%s' "$path"
-      return 0
-    fi
-  done
-  fail 66 "there is no program $1; build it with tests/run.sh --build, which needs nvcc, or: cmake --preset cuda && cmake --build --preset cuda"
+  local path=${given[$1]:-$build/$2}
+  [[ -x $path ]] || fail 66 "there is no program $path; build it where nvcc, cuBLASLt and NCCL are installed, with: tests/run.sh --build"
+  printf '%s' "$path"
 }
-ventris=$(program ventris cuda/ventris ventris)
-tests=$(program tests tests/gpu/cuda_tests tests/emulation/cuda_tests)
-attention_bench=$(program attention-bench tests/gpu/cuda_attention_bench tests/bench/attention_bench)
+ventris=$(program ventris ventris)
+tests=$(program tests tests/emulation/cuda_tests)
+attention_bench=$(program attention-bench tests/bench/attention_bench)
+if [[ $("$ventris" --version) =~ CUDA:\ +no$'\n' ]]; then fail 66 "$ventris was built without CUDA; install nvcc, cuBLASLt and NCCL and build it again"; fi
 python=python3
 "$python" -c 'import h5py, numpy' 2>/dev/null || python=/usr/bin/python3
 "$python" -c 'import h5py, numpy' 2>/dev/null || fail 69 "python3 lacks h5py or numpy; install them with: apt-get install python3-h5py python3-numpy"
@@ -131,7 +125,7 @@ else
 fi
 
 # The scripts and files that the tests and stages read.
-(cd "$root" && tar -cf - --exclude=__pycache__ tests/gpu tests/cli/support.py tests/cli/device_test.py tests/bench/table.py tests/bench/peer_*.py \
+(cd "$root" && tar -cf - --exclude=__pycache__ tests/gpu tests/bench/{table,kernel_bill_step,kernel_bill_measured,peer_pytorch,peer_packed,peer_attention}.py \
   tests/golden/*.golden launch/recipes/multi30k.sh launch/setup.sh) | tar -xf - -C "$kit/source"
 
 corpus=("--batch-tokens" "${given[batch-tokens]:-25344}")
@@ -154,13 +148,17 @@ import subprocess
 import sys
 
 kit, of_cuda = sys.argv[1:]
+# Those that the program opens by name when a device is first used, which its file holds as text.
+opened = re.compile(rb"lib(?:cublasLt|nccl)[.]so[.][0-9]+(?=\0)")
 libraries, versions = {}, [(2, 0)]
 for folder in ("programs", "libs"):
     for name in sorted(os.listdir(os.path.join(kit, folder))):
         told = subprocess.run(["readelf", "-dVW", os.path.join(kit, folder, name)], capture_output=True, text=True, check=True).stdout
-        for library in re.findall(r"\(NEEDED\).*\[(.*)\]", told):
-            if re.match(of_cuda, library):
-                libraries.setdefault(library, []).append(name)
+        with open(os.path.join(kit, folder, name), "rb") as file:
+            by_name = {found.decode() for found in opened.findall(file.read())} if folder == "programs" else set()
+        needed = {library for library in re.findall(r"\(NEEDED\).*\[(.*)\]", told) if re.match(of_cuda, library)}
+        for library in sorted(needed | by_name):
+            libraries.setdefault(library, []).append(name)
         versions += [tuple(map(int, found.split("."))) for found in re.findall(r"GLIBC_([0-9.]+)", told)]
 facts = {"cuda_libraries": libraries, "glibc": "glibc " + ".".join(map(str, max(versions)))}
 with open(os.path.join(kit, "kit.json"), "w", encoding="utf-8") as file:

@@ -7,22 +7,24 @@ import pathlib
 import shutil
 import subprocess
 import sys
+import tarfile
 import tempfile
 import time
 import unittest
+import unittest.mock
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 sys.path.insert(0, str(HERE.parent / "bench"))
 
-import first_hour  # noqa: E402
+import checks  # noqa: E402
 import kit as kits  # noqa: E402
+import lease  # noqa: E402
 import libraries  # noqa: E402
 import limits  # noqa: E402
 import measure  # noqa: E402
 import sizes  # noqa: E402
 import table  # noqa: E402
-import tables  # noqa: E402
 
 
 class Stages(unittest.TestCase):
@@ -44,7 +46,7 @@ class Stages(unittest.TestCase):
 
     def run_one(self, run, seconds=20.0):
         log = io.StringIO()
-        return first_hour.run_stage(self.kit, first_hour.Row("one", seconds, run, ""), seconds, log), log.getvalue()
+        return lease.run_stage(self.kit, lease.Row("one", "A", run, ""), seconds, log), log.getvalue()
 
     def test_a_late_stage_is_ended_with_all_that_it_started(self):
         pid = self.path("pid")
@@ -80,23 +82,44 @@ class Stages(unittest.TestCase):
         def fail(kit, stage):
             return {}["nothing"]
 
-        rows = [first_hour.Row("bad", 9, fail, ""), first_hour.Row("good", 9, lambda kit, stage: "fine", "")]
-        self.assertEqual(first_hour.run_stages(self.kit, rows, 100.0), ["failed", "ok"])
+        def late(kit, stage):
+            return stage.run("sleep", "60")
+
+        rows = [lease.Row("tests", "A", fail, ""), lease.Row("card", "A", late, ""), lease.Row("steps", "A", lambda kit, stage: "fine", "")]
+        with unittest.mock.patch.dict(limits.LIMITS, card=0.1):
+            self.assertEqual(lease.run_stages(self.kit, rows, 100.0), ["failed", "failed", "ok"])
         self.assertEqual(sorted(os.listdir(self.path("results"))), ["logs.tar.gz", "measured.json", "summary.md"])
-        self.assertEqual(first_hour.run_stages(self.kit, rows[1:], first_hour.LEAST_SECONDS / 2), ["no time"])
+        self.assertEqual(lease.run_stages(self.kit, rows[2:], lease.LEAST_SECONDS / 2), ["no time"])
         with open(self.path("results", "summary.md"), encoding="utf-8") as file:
-            self.assertRegex(file.read(), r"\| bad \| failed \| .*KeyError: 'nothing'(.|\n)*\| good \| no time \|")
+            self.assertRegex(file.read(), r"\| tests \| failed \| .*KeyError: 'nothing'(.|\n)*not finished after(.|\n)*\| steps \| no time \|")
+
+    def test_the_last_stage_has_the_time_that_is_left(self):
+        row = next(row for row in lease.STAGES if row.name == lease.OF_THE_REST)
+        self.assertEqual(lease.seconds_of(row, 119.0, 1.0), None)
+        self.assertEqual(lease.seconds_of(row, 250.0, 1.0), 250.0)
+        self.assertEqual(lease.seconds_of(lease.STAGES[0], 250.0, 1.0), limits.LIMITS["card"])
 
     def test_results_of_an_earlier_call_stay(self):
-        self.kit.measured = {"stages": {"steps": {"outcome": "ok", "words": "", "seconds": 1.0}}}
-        self.kit.measured["training"] = {"base": {"ventris": {"rate": 1000.0, "ms": 20.0, "tokens_per_update": 20, "memory": None}}}
-        first_hour.save(self.kit, self.path("results"))
+        ours = {"rate": 1000.0, "ms": 20.0, "tokens_per_update": 20, "flops": 4e12, "memory": 512}
+        self.kit.measured = {"training": {"base": {"ventris": ours}}, "card": {"name": "X100", "date": "2026-11-28", "driver": "1.2", "commit": "abc"}}
+        lease.run_stages(self.kit, [lease.Row("steps", "A", lambda kit, stage: stage.note("first"), "")], 100.0)
+        other = kits.Kit(self.folder, "python3", self.path("work-b"), self.path("results"), sizes.TRIAL)
         with open(self.path("results", "measured.json"), encoding="utf-8") as file:
-            self.kit.measured = json.load(file)
-        self.kit.measured["training"]["base"]["PyTorch, eager"] = {"rate": 500.0, "ms": 40.0, "tokens_per_update": 20, "memory": 7, "version": "2"}
-        text = tables.summary(self.kit.measured)
-        self.assertIn("| base | ventris | 20.00 | 20 | 1,000 | 2.00 |", text)
-        self.assertIn("| base | PyTorch, eager (2) | 40.00 | 20 | 500 | 1.00 |", text)
+            other.measured = json.load(file)
+
+        def eager(kit, stage):
+            stage.note("second")
+            kit.measured["training"]["base"]["PyTorch, padded"] = {"rate": 500.0, "ms": 40.0, "tokens_per_update": 20, "version": "2.11.0"}
+
+        lease.run_stages(other, [lease.Row("eager", "B", eager, "")], 100.0)
+        with open(self.path("results", "summary.md"), encoding="utf-8") as file:
+            text = file.read()
+        for line in ("### X100, 2026-11-28\n", "driver 1.2, CUDA: unknown, NCCL: unknown, PyTorch 2.11.0, commit abc; ", "| **step, ms** | **20.00** |  |",
+                     "| PyTorch, padded, ms; ventris over it | 40.00; 2.00 |  |", "| steps | ok |", "| eager | ok |"):  # fmt: skip
+            self.assertIn(line, text)
+        with tarfile.open(self.path("results", "logs.tar.gz")) as archive:
+            logs = {name: archive.extractfile(f"logs/{name}.log").read().decode() for name in ("steps", "eager")}
+        self.assertEqual(logs, {"steps": "first\n", "eager": "second\n"})
 
     def test_the_first_step_with_another_digest_is_named(self):
         same, other = {1: "a", 2: "b", 3: "c"}, {1: "a", 2: "x", 3: "y"}
@@ -109,13 +132,50 @@ class Stages(unittest.TestCase):
         with self.assertRaises(table.Failed):
             kits.require_equal(("one", "two"), ({}, {}))
 
-    def test_the_names_of_kernels_are_short(self):
-        for name, short, function in (
-            ("void ventris::<unnamed>::forward<__nv_bfloat16, (int)64>(ventris::Work, float)", "forward<__nv_bfloat16, (int)64>", "forward"),
-            ("void ventris::cuda::(anonymous namespace)::sums<float>(const float *, int)", "cuda::sums<float>", "sums"),
-            ("nvjet_tst_128x256_64x4_2x1_v_bz_TNT", "nvjet_tst_128x256_64x4_2x1_v_bz_TNT", "nvjet_tst_128x256_64x4_2x1_v_bz_TNT"),
-        ):
-            self.assertEqual((measure.short_name(name), measure.function_name(name)), (short, function))
+    def test_parts_that_fail_leave_the_others(self):
+        stage = kits.Stage(self.kit, "one", 20.0, io.StringIO())
+        failures = kits.Failures(stage)
+        measure.keep(self.kit, failures, "base", "one", lambda: {}[0])
+        measure.keep(self.kit, failures, "base", "two", lambda: {"ms": 1.0})
+        self.assertEqual(self.kit.measured["training"]["base"], {"one": {"failed": "base, one: KeyError: 0"}, "two": {"ms": 1.0}})
+        with self.assertRaisesRegex(table.Failed, "^base, one: KeyError"):
+            failures.raise_any()
+
+    def test_a_run_is_measured_until_it_is_ended(self):
+        """A program that writes a report of ten steps and 1,000 tokens each 0.02 s."""
+        self.write("bin/ventris", """#!/bin/sh
+            while [ "$1" != --model-dir ]; do shift; done
+            for i in $(seq 1000); do
+              echo "{\\"step\\": ${i}0, \\"elapsed_seconds\\": $i, \\"target_tokens\\": ${i}000}" >> "$2/metrics.jsonl"
+              sleep 0.02
+            done
+            """)
+        stage = kits.Stage(self.kit, "one", 20.0, io.StringIO())
+        stage.path("run", "")
+        os.makedirs(stage.path("run"))
+        found = measure.train(self.kit, stage, "run", "base", seconds=5, warmup_seconds=3)
+        self.assertEqual((found["ms"], found["rate"], found["tokens_per_update"]), (100.0, 1000.0, 100))
+        self.write("bin/ventris", "#!/bin/sh\necho 'no memory' >&2\nexit 3\n")
+        with self.assertRaisesRegex(table.Failed, "exit code 3: no memory"):
+            measure.train(self.kit, stage, "none", "base", seconds=5, warmup_seconds=3)
+
+    def test_variants_are_read(self):
+        found = measure.read_variants(HERE / "variants.txt")
+        self.assertIn(("launches instead of a graph", "big", ["--no-cuda-graph"], {}), found)
+        self.assertIn(("VENTRIS_TUNE_GEMM", "0"), [item for *_, variables in found for item in variables.items()])
+        self.assertLessEqual(len(found), sizes.Sizes().variants)
+        self.write("bad.txt", "# comment\nname | base\n")
+        with self.assertRaisesRegex(table.Failed, "bad.txt:2: 'name . preset . options' is expected: name . base"):
+            measure.read_variants(self.path("bad.txt"))
+
+    def test_what_a_sanitizer_saw_until_its_time_was_over(self):
+        self.write("bin/cuda_tests", "#!/bin/sh\n")
+        kit = kits.Kit(self.folder, "python3", self.path("work"), self.path("results"), sizes.Sizes())
+        self.write("tools/compute-sanitizer", "#!/bin/sh\necho '[       OK ] Add.One (3 ms)'\n$ENDING\n")
+        stage = kits.Stage(kit, "one", 3.0, io.StringIO())
+        with unittest.mock.patch.dict(os.environ, PATH=f"{self.path('tools')}:{os.environ['PATH']}", ENDING="sleep 60"):
+            with self.assertRaisesRegex(table.Failed, "not finished after 3 s; 0 errors in the 1 tests until then"):
+                checks.sanitize("racecheck", "*")(kit, stage)
 
     def test_libraries_are_found_in_their_places(self):
         self.write("given/libone.so.1", "")
@@ -134,28 +194,33 @@ class Stages(unittest.TestCase):
         self.assertIn(f"libthree.so.3: not found; needed by ventris, cuda_tests\n  other versions: {other}\n", report)
         self.assertIn(f"  LD_LIBRARY_PATH: {self.path('given')}\n", report)
 
-    def test_limits_follow_from_the_amounts_of_work(self):
+    def test_the_calls_fit_into_a_lease(self):
         usual = sizes.Sizes()
-        found, predicted = limits.limits(usual), limits.predict(usual)
-        self.assertEqual(set(found), {row.name for row in first_hour.STAGES})
-        for stage, seconds in predicted.items():
-            self.assertGreaterEqual(found[stage], max(limits.LEAST, limits.MARGIN * seconds), stage)
-        more = dataclasses.replace(usual, many_steps=10 * usual.many_steps, seconds=usual.seconds + 100)
-        grown = {stage for stage, seconds in limits.limits(more).items() if seconds > found[stage]}
-        self.assertEqual(grown, {"resume", "steps", "pytorch", "compile"})
-        # The parts of a stage fit into it.
-        self.assertLessEqual(len(usual.peer_presets) * limits.of_peer(usual, compiled=True), found["compile"])
-        self.assertLessEqual(sum(limits.of_attention(usual)), found["attention"])
+        predicted = limits.predict(usual)
+        names = [row.name for row in lease.STAGES]
+        self.assertEqual(names, list(limits.LIMITS))
+        self.assertEqual(names, list(predicted))
+        self.assertEqual([row.call for row in lease.STAGES], sorted(row.call for row in lease.STAGES))
+        for name, seconds in predicted.items():
+            self.assertLessEqual(seconds, limits.LIMITS[name], name)
+        for call, budget in limits.BUDGETS.items():
+            of_call = [limits.LIMITS[row.name] for row in lease.STAGES if row.call == call and row.name != lease.OF_THE_REST]
+            self.assertLessEqual(sum(of_call), budget)
+        self.assertLessEqual(sum(limits.BUDGETS.values()), 720)  # of 900; the rest is the start of the machine and what is carried there
+        # What is worth most comes first.
+        self.assertEqual(names[:4], ["card", "tests", "steps", "digests"])
+        more = limits.predict(dataclasses.replace(usual, seconds=usual.seconds + 100, compile_seconds=500.0))
+        self.assertEqual({name for name, seconds in more.items() if seconds > predicted[name]}, {"steps"})
 
     def test_the_list_shows_the_limits(self):
-        printed = subprocess.run([HERE / "first_hour.sh", "--list"], capture_output=True, text=True, check=True).stdout
-        for row in first_hour.STAGES:
-            self.assertRegex(printed, rf"(?m)^{row.name} +{row.seconds}  ")
-        refused = subprocess.run([HERE / "first_hour.sh", self.path("none.tar.xz")], capture_output=True, text=True, check=False)
+        printed = subprocess.run([HERE / "lease.sh", "--list"], capture_output=True, text=True, check=True).stdout
+        for row in lease.STAGES:
+            self.assertRegex(printed, rf"(?m)^{row.call} +{row.name} +{limits.predict(sizes.Sizes())[row.name]:.0f} +{limits.LIMITS[row.name]}  ")
+        refused = subprocess.run([HERE / "lease.sh", self.path("none.tar.xz")], capture_output=True, text=True, check=False)
         self.assertEqual(refused.returncode, 66)
         self.assertIn("none.tar.xz", refused.stderr)
         self.write("bad.tar.xz", "no archive")
-        refused = subprocess.run([HERE / "first_hour.sh", self.path("bad.tar.xz")], capture_output=True, text=True, check=False)
+        refused = subprocess.run([HERE / "lease.sh", self.path("bad.tar.xz")], capture_output=True, text=True, check=False)
         self.assertEqual(refused.returncode, 65)
         self.assertIn("bad.tar.xz is no archive", refused.stderr)
 

@@ -1,7 +1,9 @@
-"""The tables of measurements on one GPU, in Markdown, of what measure.py returns."""
+"""The tables of measurements on one GPU, in Markdown, of what checks.py and measure.py note. The first is for docs/results.md."""
 import table
 
 SIDES = ("encoder", "decoder", "cross")
+PRESETS = ("base", "big")
+OURS = "ventris"
 FORMULA = """Model FLOPs of a step, with n source and m target tokens of a sentence, sums over the sentences of the batch, d = d_model, L layers a
 stack, V tokens of the vocabulary. A multiplication and an addition of a product are 2 operations, and backward has two products for
 each one of forward, hence the factor 6. Norms, softmax, dropout, padding and Adam are not counted:
@@ -10,122 +12,93 @@ each one of forward, hence the factor 6. Norms, softmax, dropout, padding and Ad
     decoder             6 L (sum m (6 d^2 + 2 d d_ff) + sum n 2 d^2)
     output projection   6 sum m d V
     attention           12 L d sum (n^2 + m (m + 1) / 2 + m n)
-
-MFU is the rate of the model FLOPs divided by that of the large product in bf16, measured in the same run.
 """
 
 
-def shown(value, form):
-    return "not measured" if value is None else format(value, form)
-
-
-def ratio(value, other):
-    return "" if value is None or other is None else f"{value / other:.2f}"
-
-
-def training_table(gemm, training):
-    header = ["preset", "trainer", "ms a step", "target tokens a step", "target tokens/s", "of best PyTorch", "model FLOPs", "MFU",
-              "MiB on the device", "MiB of tensors"]
+def card_table(measured):
+    """One card: all that was measured, a column for each preset, and what is no matter of a preset in the first."""
+    card, training = measured.get("card", {}), measured.get("training", {})
+    products, kernels, attention = (measured.get(name, {}) for name in ("products", "kernels", "attention"))
     rows = []
-    for preset, found in sorted(training.items()):
-        best = max((m["rate"] for name, m in found.items() if "failed" not in m and name != "ventris"), default=None)
-        for name, m in found.items():
-            trainer = f"{name} ({m['version']})" if "version" in m else name
-            if "failed" in m:
-                rows.append([preset, trainer, f"not measured: {m['failed']}", *[""] * 7])
-                continue
-            flops = m.get("flops")
-            rows.append([preset, trainer, f"{m['ms']:.2f}", f"{m['tokens_per_update']:,}", f"{m['rate']:,.0f}", ratio(m["rate"], best),
-                         "" if flops is None else f"{flops / 1e12:.1f} TFLOP/s",
-                         "" if flops is None or gemm is None else f"{100 * flops / gemm:.1f} %", shown(m["memory"], ",d"),
-                         f"{m['allocated']:,}" if "allocated" in m else ""])
-    return table.markdown(header, rows)
+
+    def row(name, of_preset):
+        """Leaves out what was measured for no preset."""
+        cells = [of_preset(preset) or "" for preset in PRESETS]
+        if any(cells):
+            rows.append([name, *cells])
+
+    def trained(trainer, form, beside_ours=False):
+        def cell(preset):
+            found, ours = (training.get(preset, {}).get(name) for name in (trainer, OURS))
+            if not found or "failed" in found:
+                return found and "failed"
+            return form(found) + (f"; {ours['rate'] / found['rate']:.2f}" if beside_ours and ours and "rate" in ours else "")
+        return cell
+
+    row("**step, ms**", trained(OURS, lambda found: f"**{found['ms']:.2f}**"))
+    row("target tokens/s", trained(OURS, lambda found: f"{found['rate']:,.0f}"))
+    row("model FLOPs, TFLOP/s", trained(OURS, lambda found: f"{found['flops'] / 1e12:.1f}"))
+    if products:
+        row(f"MFU, of a product of {products['large']:,} cubed", trained(OURS, lambda found: f"{100 * found['flops'] / products['rate']:.1f} %"))
+        row("its products alone, ms", lambda preset: f"{products['of_step'][preset]:.2f}")
+    row("memory in use, MiB", trained(OURS, lambda found: f"{found['memory']:,}" if found["memory"] else ""))
+    row("step without a graph, ms", trained(f"{OURS}, without a graph", lambda found: f"{found['ms']:.2f}"))
+    row("kernels under `ncu`: all, products, ms", lambda preset: kernels.get(preset) and ", ".join(
+        f"{sum(one['ms'] for one in kernels[preset] if of(one)):.2f}" for of in (lambda one: True, lambda one: not one["ours"])))
+    row("device memory read and written, GB a step", lambda preset: kernels.get(preset) and all(one["bytes"] is not None for one in kernels[preset])
+        and f"{sum(one['bytes'] for one in kernels[preset]) / 1e9:.1f}")
+    peers = dict.fromkeys(name for found in training.values() for name in found if not name.startswith(OURS))
+    for name in peers:
+        note = next((found[name]["note"] for found in training.values() if "note" in found.get(name, {})), "")
+        row(f"{name}{f' ({note})' if note else ''}, ms; ventris over it", trained(name, lambda found: f"{found['ms']:.2f}", beside_ours=True))
+    for way in dict.fromkeys(way for ways in attention.values() for way in ways):
+        row(f"attention of a layer, forward and backward, {way}, ms", lambda preset, way=way: full(attention.get(preset, {}).get(way, {})))
+    for one in measured.get("variants", []):
+        row(f"{one['name']} (`{one['options']}`): present, variant, ms",
+            lambda preset, one=one: f"{one['present']:.2f}, {one['variant']:.2f}" if preset == one["preset"] else "")
+    if products:
+        rows.append(["copy of memory, TB/s", f"{products['copy'] / 1e12:.2f}", ""])
+        rows.append([f"product of {products['large']:,} cubed, TFLOP/s", f"{products['rate'] / 1e12:.0f}", ""])
+    for name, stage in measured["stages"].items():
+        if name in ("tests", "digests", "ranks", "memcheck", "racecheck", "multi30k"):
+            rows.append([f"`{name}`", f"{stage['outcome']}: {stage['words']}" if stage["words"] else stage["outcome"], ""])
+    versions = {found["version"] for ways in training.values() for found in ways.values() if "version" in found}
+    known = [f"driver {card.get('driver', 'unknown')}", f"CUDA: {card.get('CUDA', 'unknown')}", f"NCCL: {card.get('NCCL', 'unknown')}",
+             *(f"PyTorch {version}" for version in sorted(versions)), f"commit {card.get('commit', 'unknown')}"]
+    head = f"### {card.get('name', 'No card')}, {card.get('date', 'no date')}\n\n{', '.join(known)}; bf16, one device, by `tests/gpu/lease.sh`.\n\n"
+    return head + table.markdown(["", *PRESETS], rows)
 
 
-def phase_table(gemm, preset, profile):
-    """The phases of a step; the floor is the time of the phase's products at the rate of the large product."""
-    rate = gemm or profile["product_flops_per_second"] or None
-    rows, beyond = [], {}
-    for phase in profile["phases"] + [{"phase": "other", "ms": profile["other_ms"]}]:
-        flops = phase.get("model_flops_per_second", 0.0) * phase["ms"] / 1000
-        floor = 1000 * flops / rate if rate else 0.0
-        beyond[phase["phase"]] = phase["ms"] - floor
-        rows.append([phase["phase"], f"{phase['ms']:.3f}", f"{100 * phase['ms'] / profile['step_ms']:.1f} %", f"{floor:.3f}",
-                     f"{phase['ms'] - floor:.3f}"])
-    step_floor = profile["model_flops_per_second"] * profile["step_ms"] / rate if rate else 0.0
-    rows.append(["step", f"{profile['step_ms']:.3f}", "100 %", f"{step_floor:.3f}", f"{profile['step_ms'] - step_floor:.3f}"])
-    most = max(beyond, key=beyond.get)
-    return (f"### Phases of a step of {preset}\n\nMean of {profile['steps']} profiled steps, not replayed as graphs. Floor: the model "
-            "FLOPs of the phase at the rate of the large product.\n\n" + table.markdown(["phase", "ms", "share", "floor, ms", "beyond it, ms"], rows) +
-            f"\nMost of the time beyond the floor: {most}, {beyond[most]:.3f} ms of {profile['step_ms'] - step_floor:.3f}. MFU of these "
-            f"steps: {100 * profile['mfu']:.1f} % of a product of {profile['product_size']} cubed at "
-            f"{profile['product_flops_per_second'] / 1e12:.2f} TFLOP/s.\n")
+def full(sides):
+    return f"{sum(sides.values()):.3f}" if len(sides) == len(SIDES) else ""
 
 
-def times_of(sides):
-    return {side: ms for side, ms in sides.items() if not isinstance(ms, str)}
+def stage_table(stages):
+    rows = [[name, stage["outcome"], f"{stage['seconds']:.1f}", stage["words"]] for name, stage in stages.items()]
+    return table.markdown(["stage", "outcome", "seconds", ""], rows)
 
 
-def best_of(ways, prefix):
-    """For each side the fastest backend of a way."""
-    best = {}
-    for name, sides in ways.items():
-        if name.startswith(prefix):
-            for side, ms in times_of(sides).items():
-                best[side] = min(ms, best.get(side, ms))
-    return best
+def kernel_table(rows):
+    total = sum(row["ms"] for row in rows)
+    cells = [[row["kernel"], row["launches"], f"{row['ms']:.3f}", f"{100 * row['ms'] / total:.1f} %",
+              "" if row["bytes"] is None else f"{row['bytes'] / row['ms'] / 1e9:.2f}", "" if row["tensor"] is None else f"{100 * row['tensor']:.0f} %"]
+             for row in rows]
+    return table.markdown(["kernel", "launches", "ms", "share", "TB/s", "tensor cores"], cells)
 
 
-def attention_table(tokens, found, ended):
-    """Token counts of the batch or None; [(preset, dropout, {way: {side: ms or the reason of a failure}})]; [(program, reason)] of failures."""
-    rows, reasons = [], []
-
-    def cell(ms):
-        if not isinstance(ms, str):
-            return f"{ms:.3f}"
-        if ms not in reasons:
-            reasons.append(ms)
-        return f"({1 + reasons.index(ms)})"
-
-    for preset, rate, ways in sorted(found, key=lambda line: line[:2]):
-        ours = times_of(ways.get("ventris", {}))
-        lines = [("ventris", ours)] if ours else []
-        lines += [(name, ways[name]) for name in ways if name != "ventris"]
-        best = [(f"PyTorch, best {way}", best_of(ways, f"PyTorch, {way}")) for way in ("padded", "bucketed")]
-        lines += [(name, sides) for name, sides in best if sides]
-        mine = sum(ours.values()) if len(ours) == len(SIDES) else None
-        for name, sides in lines:
-            times = times_of(sides)
-            total = sum(times.values()) if len(times) == len(SIDES) else None
-            rows.append([preset, rate, name, *(cell(sides[side]) if side in sides else "" for side in SIDES),
-                         "" if total is None else f"{total:.3f}", ratio(total, mine)])
-    for who, why in ended:
-        rows.append(["", "", who, *[""] * len(SIDES), f"{'ended early' if who == 'PyTorch' else 'not measured'}: {why}", ""])
-    text = table.markdown(["preset", "dropout", "way", *SIDES, "sum", "over ventris"], rows)
-    if reasons:
-        text += "\nNot measured:\n\n" + "".join(f"{number}. {why}\n" for number, why in enumerate(reasons, 1))
-    if tokens is None:
-        return text
-    return (f"Forward and backward of the three attentions of a layer, ms, bf16, {tokens['pairs']:,} sentence pairs in random order, {tokens['source']:,} "
-            f"source and {tokens['target']:,} target tokens with their marks, head size 64. Bucketed: eight batches of similar lengths, scaled to the same "
-            "target tokens. The last column is the time divided by that of ventris.\n\n" + text)
+def product_table(products):
+    cells = [[row["shape"], *(row[preset] or "" for preset in PRESETS), f"{row['ms']:.3f}", f"{flops(row) / row['ms'] / 1e9:.0f}"] for row in products["rows"]]
+    return table.markdown(["m n k form", *(f"in a step of {preset}" for preset in PRESETS), "ms", "TFLOP/s"], cells)
 
 
-def kernel_table(kernels):
-    """The costliest kernels of a step, and what bounds them."""
-    rows = []
-    for row in kernels["rows"]:
-        details = row.get("details", {})
-        rows.append([row["kernel"], f"{row['launches']:.1f}", f"{row['ms']:.3f}", f"{100 * row['ms'] / kernels['total_ms']:.1f} %",
-                     *(details.get(name, "") for name in kernels["details"])])
-    text = table.markdown(["kernel", "launches a step", "ms a step", "share", *kernels["details"]], rows)
-    return (f"By `ncu --clock-control none`, means of {kernels['steps']} steps of base without a graph, {kernels['launches']:.1f} launches and "
-            f"{kernels['total_ms']:.3f} ms of kernels a step, each alone on the device. The last columns are one launch of each.\n\n" + text)
+def flops(row):
+    m, n, k = map(int, row["shape"].split()[:3])
+    return 2.0 * m * n * k
 
 
 def rank_table(ranks):
-    rows = [[row["ranks"], row["reduction"], "yes" if row["graph"] else "no", row["step"], row["digest"]] for row in ranks]
-    return "All ranks on one device, a host to NCCL each (`NCCL_HOSTID`).\n\n" + table.markdown(["ranks", "reduction", "graph", "step", "digest"], rows)
+    rows = [[row["model"], row["ranks"], row["sums"], f"{row['loss']:.4f}", row["digest"]] for row in ranks]
+    return "All ranks on one device, a host to NCCL each (`NCCL_HOSTID`).\n\n" + table.markdown(["model", "ranks", "sums", "loss", "digest"], rows)
 
 
 def multi30k_table(found):
@@ -134,28 +107,18 @@ def multi30k_table(found):
             f"Test, on the CPU {found['cpu_bleu']}:\n\n    {found['test']}\n\n" + table.markdown(["step", "minutes", "valid loss", "valid BLEU"], rows))
 
 
-def stage_table(stages):
-    rows = [[name, stage["outcome"], f"{stage['seconds']:.1f}", stage["words"]] for name, stage in stages.items()]
-    return table.markdown(["stage", "outcome", "seconds", ""], rows)
-
-
 def summary(measured):
     """All tables for which something was measured."""
-    text = "# First hour on a GPU\n\n" + stage_table(measured["stages"])
-    gemm = measured.get("gemm")
-    if "training" in measured:
-        text += "\n## Training\n\n" + training_table(gemm, measured["training"])
-        text += f"\nLarge bf16 product: {'not measured' if gemm is None else f'{gemm / 1e12:.2f} TFLOP/s'}.\n\n{FORMULA}"
-    if "profile" in measured:
-        text += "\n" + phase_table(gemm, "base", measured["profile"])
-    if "kernels" in measured:
-        text += "\n## Kernels\n\n" + kernel_table(measured["kernels"])
-    if "attention" in measured:
-        text += "\n## Attention\n\n" + attention_table(**measured["attention"])
-    if "ranks" in measured:
+    text = card_table(measured) + "\n## Stages\n\n" + stage_table(measured["stages"])
+    if "products" in measured:
+        text += "\n## Products of a step, each alone\n\n" + product_table(measured["products"])
+    for preset, rows in measured.get("kernels", {}).items():
+        text += f"\n## Kernels of one step of {preset}\n\nBy `ncu`, each alone on the device.\n\n" + kernel_table(rows)
+    if measured.get("ranks"):
         text += "\n## Ranks\n\n" + rank_table(measured["ranks"])
     if "multi30k" in measured:
         text += "\n## Multi30k\n\n" + multi30k_table(measured["multi30k"])
+    text += "\n## What is counted\n\n" + FORMULA
     if "machine" in measured:
         text += "\n## Machine\n\n" + "".join(f"    {line}".rstrip() + "\n" for line in measured["machine"].splitlines())
     return text

@@ -1,21 +1,25 @@
 #!/usr/bin/env bash
-# Checks and measures the program on a machine with one GPU, from an archive of pack.sh, with nothing installed.
-# Usage: tests/gpu/first_hour.sh ARCHIVE [--output FOLDER] [--budget SECONDS] [STAGE...]
-#        tests/gpu/first_hour.sh [ARCHIVE] --list
+# Checks and measures the program on a machine with one GPU, from an archive of pack.sh, with nothing installed. All that is to be known of a
+# card fits into a lease of fifteen minutes, as two calls:
+#   PYTHON=python3 tests/gpu/lease.sh ARCHIVE --output results --call A
+#   PYTHON=python3 tests/gpu/lease.sh ARCHIVE --output results --call B
+# Usage: tests/gpu/lease.sh ARCHIVE [--call A|B] [--output FOLDER] [--budget SECONDS] [STAGE...]
+#        tests/gpu/lease.sh [ARCHIVE] --list
 #   ARCHIVE   of tests/gpu/pack.sh; it also holds this script, which needs no other file of the tree
+#   --call    the stages of one call, in the order of --list; default: both
 #   --output  folder for at most eight result files, summary.md first; default: gpu_results. Results of earlier calls that are
 #             there stay in the tables
-#   --budget  seconds for all stages; default: 570
-#   STAGE     default: all, in the order of --list
+#   --budget  seconds for all stages; default: 380 of call A, 300 of call B
+#   STAGE     only these
 # PYTHON in the environment: a Python with PyTorch for CUDA; default: python3. LD_LIBRARY_PATH is extended, never replaced.
 set -euo pipefail
 
 usage() {
-  sed -n '2,10s/^# \?//p' "${BASH_SOURCE[0]}"
+  sed -n '2,15s/^# \?//p' "${BASH_SOURCE[0]}"
 }
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-if (($# == 1)) && [[ $1 == --list && -e $here/first_hour.py ]]; then exec python3 "$here/first_hour.py" --list; fi
+if (($# == 1)) && [[ $1 == --list && -e $here/lease.py ]]; then exec python3 "$here/lease.py" --list; fi
 if (($# == 1)) && [[ $1 == --help ]]; then usage && exit 0; fi
 if (($# == 0)) || [[ $1 == --* ]]; then
   usage >&2
@@ -52,5 +56,5 @@ if [[ ! -e $kit/kit.json ]]; then
   exit 65
 fi
 status=0
-python3 -B "$kit/source/tests/gpu/first_hour.py" --kit "$kit" --work "$work/stages" "$@" || status=$?
+python3 -B "$kit/source/tests/gpu/lease.py" --kit "$kit" --work "$work/stages" --spent "$SECONDS" "$@" || status=$?
 exit $status
