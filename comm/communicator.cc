@@ -2,6 +2,8 @@
 
 #include <cmath>
 
+#include "comm/tree_sum.h"
+
 namespace ventris {
 namespace {
 
@@ -22,6 +24,27 @@ class SelfCommunicator : public Communicator {
 };
 
 }  // namespace
+
+void Communicator::start_all_gather(const std::vector<Tensor>& ranges) {
+  TreeMessages messages;
+  for (const Tensor& range : ranges) {
+    VENTRIS_CHECK(range.rows == 1 && range.cols % size() == 0,
+                  "{} x {} elements are not equal segments of {} ranks", range.rows, range.cols, size());
+    const int64_t count = range.cols / size();
+    for (int peer = 0; peer < size(); ++peer) {
+      if (peer == rank()) continue;
+      messages.sends.push_back({peer, range.col_range(rank() * count, count)});
+      messages.receives.push_back({peer, range.col_range(peer * count, count)});
+    }
+  }
+  start_exchange(messages);
+}
+
+std::vector<std::string> Communicator::gather(const std::string& bytes, int root) {
+  std::vector<std::string> all = all_gather(bytes);
+  if (rank() != root) all.clear();
+  return all;
+}
 
 std::unique_ptr<Communicator> make_self_communicator() {
   return std::make_unique<SelfCommunicator>();

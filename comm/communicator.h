@@ -68,6 +68,12 @@ class Communicator {
   /// Starts sending and receiving: a reduction like those above. For each pair of ranks both start the same
   /// messages in the same order.
   virtual void start_exchange(const TreeMessages& messages) = 0;
+  /// Starts a sum of [1, size() * n] elements, of which each rank gets the n from rank() * n on; the others
+  /// are then unspecified: a reduction like those above. If not overridden, all ranks get all.
+  virtual void start_reduce_scatter_sum(Tensor data) { start_all_reduce_sum(data); }
+  /// Starts sending, of each of these ranges of [1, size() * n] elements, the n from rank() * n on to all
+  /// ranks: a reduction like those above. If not overridden, each rank sends to each.
+  virtual void start_all_gather(const std::vector<Tensor>& ranges);
   /// Makes pending reductions progress; cheap. Must be called often, and after the replay of a graph with
   /// sums: the timeout counts from the first call after that.
   virtual void progress() = 0;
@@ -98,6 +104,9 @@ class Communicator {
   virtual std::string broadcast(const std::string& bytes, int root) = 0;
   /// The bytes of every rank, in rank order, on every rank.
   virtual std::vector<std::string> all_gather(const std::string& bytes) = 0;
+  /// The bytes of every rank, in rank order, on rank `root`, on which they must be less than 2 GiB in all;
+  /// nothing on the others. If not overridden, takes the time of all_gather().
+  virtual std::vector<std::string> gather(const std::string& bytes, int root);
 
  protected:
   double waited_seconds_ = 0.0;

@@ -35,12 +35,30 @@ GradientReducer::GradientReducer(Context& context, Communicator& communicator, T
   }
 }
 
+GradientReducer::GradientReducer(Context& context, Communicator& communicator, Tensor gradients,
+                                 const ShardPlan& owners)
+    : context_(context),
+      communicator_(communicator),
+      gradients_(gradients),
+      rounded_(gradients),
+      buckets_(owners.buckets()),
+      owners_(owners) {
+  VENTRIS_CHECK(
+      gradients.rows == 1 && gradients.cols == owners.elements() && owners.ranks() == communicator.size(),
+      "{} gradients on {} ranks, but owners of {} on {}", gradients.size(), communicator.size(),
+      owners.elements(), owners.ranks());
+}
+
 void GradientReducer::ready(int64_t begin) {
   VENTRIS_DCHECK(begin >= 0, "{} is not an element", begin);
   buckets_.ready(begin, [this](int64_t bucket, int64_t count) {
     const Tensor range = rounded_.col_range(bucket, count);
     if (memory_) cast(context_, {.source = gradients_.col_range(bucket, count), .destination = range});
-    communicator_.start_all_reduce_sum(range);
+    if (owners_ && owners_->in_equal_segments(buckets_.index_of(bucket))) {
+      communicator_.start_reduce_scatter_sum(range);
+    } else {
+      communicator_.start_all_reduce_sum(range);
+    }
   });
   communicator_.progress();
 }

@@ -6,6 +6,7 @@
 #include "backend/arena.h"
 #include "backend/tensor.h"
 #include "comm/gradient_buckets.h"
+#include "comm/shard_plan.h"
 
 namespace ventris {
 
@@ -25,6 +26,9 @@ class GradientReducer {
   /// The references must outlive the object.
   GradientReducer(Context& context, Communicator& communicator, Tensor gradients, DType dtype,
                   int64_t bucket_bytes = 0, int64_t tail = 0);
+  /// The same in f32, but each rank gets only the sums of the elements that it owns; the others are then
+  /// unspecified.
+  GradientReducer(Context& context, Communicator& communicator, Tensor gradients, const ShardPlan& owners);
 
   /// Elements at or after `begin` are complete on this rank. Falling values within a step; 0 completes all.
   void ready(int64_t begin);
@@ -39,6 +43,7 @@ class GradientReducer {
   std::optional<Arena> memory_;  // of rounded_, if the sums have another dtype
   Tensor rounded_;               // like gradients_, the summed values
   GradientBuckets buckets_;
+  std::optional<ShardPlan> owners_;  // none: all ranks get all sums
 };
 
 }  // namespace ventris

@@ -11,27 +11,15 @@ namespace {
 
 constexpr auto kElementBytes = static_cast<int64_t>(sizeof(float));
 
-int64_t whole_units(int64_t elements) {
-  return (elements + ShardPlan::unit() - 1) / ShardPlan::unit();
-}
-
-int64_t elements_of_bucket(int64_t elements, int64_t bucket_bytes, int ranks) {
-  // One more sum for the loss, one for a part of the tail.
-  const int64_t min = std::max(ranks * ShardPlan::unit(), elements / (Communicator::kMaxTreeSums - 2) + 1);
-  return whole_units(std::max(bucket_bytes / kElementBytes, min)) * ShardPlan::unit();
+int64_t elements_of_bucket(int64_t elements, int64_t bucket_bytes) {
+  // One more sum for the loss, one for a part of the tail, and one for what is left.
+  return std::max(bucket_bytes / kElementBytes, elements / (Communicator::kMaxTreeSums - 3) + 1);
 }
 
 }  // namespace
 
 ShardPlan::ShardPlan(int64_t elements, int64_t bucket_bytes, int ranks, int64_t tail)
-    : buckets_(elements, elements_of_bucket(elements, bucket_bytes, ranks), whole_units(tail) * unit()),
-      ranks_(ranks) {
-  int64_t turn = 0;
-  for (int64_t bucket = 0; bucket < buckets_.count(); ++bucket) {
-    turns_.push_back(turn);
-    turn = (turn + whole_units(buckets_.at(bucket).size())) % ranks;
-  }
-}
+    : buckets_(elements, elements_of_bucket(elements, bucket_bytes), tail, ranks * unit()), ranks_(ranks) {}
 
 int64_t ShardPlan::unit() {
   return kSquaresChunk;
@@ -39,7 +27,7 @@ int64_t ShardPlan::unit() {
 
 TreeNode ShardPlan::segment(int64_t bucket, int rank) const {
   const TreeNode all = buckets_.at(bucket);
-  const TreeNode part = owned_segment(all.size(), rank, ranks_, unit(), turns_[static_cast<size_t>(bucket)]);
+  const TreeNode part = owned_segment(all.size(), rank, ranks_, unit());
   return {all.begin + part.begin, all.begin + part.end};
 }
 

@@ -9,13 +9,14 @@
 namespace ventris {
 
 /// The elements of a flat range that each rank owns where every rank updates its own alone: a segment of each
-/// bucket of the sums, so that all ranks add and send at the same time. Segments begin at multiples of
-/// kSquaresChunk, whose sums of squares are then one rank's. The ranks take turns in owning the units that a
-/// bucket has beyond a multiple of the ranks, so that any two own numbers of units that differ by at most
-/// one.
+/// bucket of the sums, so that all ranks add and send at the same time. The segments of a bucket are equal
+/// and in the order of the ranks, as a reduce-scatter and an all-gather take them. Only in the last bucket,
+/// the elements that are left (GradientBuckets), the first ranks own a unit each, so that the numbers of
+/// units of any two ranks differ by at most one. Segments begin at multiples of kSquaresChunk, whose sums of
+/// squares are then one rank's.
 class ShardPlan {
  public:
-  /// `bucket_bytes` of f32, as Communicator::bucket_bytes(); larger if there are more ranks than units in it.
+  /// `bucket_bytes` of f32, as Communicator::bucket_bytes(), rounded up to a unit or several for each rank.
   /// `tail` as in GradientBuckets.
   ShardPlan(int64_t elements, int64_t bucket_bytes, int ranks, int64_t tail = 0);
 
@@ -27,8 +28,8 @@ class ShardPlan {
   const GradientBuckets& buckets() const { return buckets_; }
   /// The elements of a rank in a bucket; there may be none.
   TreeNode segment(int64_t bucket, int rank) const;
-  /// By bucket, the first rank that owns one of the units left over (owned_segment()).
-  const std::vector<int64_t>& turns() const { return turns_; }
+  /// Whether every rank owns an equal segment of the bucket.
+  bool in_equal_segments(int64_t bucket) const { return buckets_.at(bucket).size() % (ranks_ * unit()) == 0; }
   /// All of a rank, in order; adjacent ones are one.
   std::vector<TreeNode> ranges_of(int rank) const;
   /// Their number.
@@ -38,7 +39,6 @@ class ShardPlan {
  private:
   GradientBuckets buckets_;
   int ranks_;
-  std::vector<int64_t> turns_;
 };
 
 }  // namespace ventris

@@ -25,12 +25,12 @@ TreeReducer::TreeReducer(Context& context, Communicator& communicator, int64_t s
                          Tensor loss_sums, int64_t bucket_bytes, int64_t tail)
     : TreeReducer(context, communicator, shards, gradients, loss_sums,
                   buckets_of(gradients, bucket_bytes > 0 ? bucket_bytes : communicator.bucket_bytes(), tail),
-                  {.unit = kTreeUnit, .turns = {}, .to_all = true}) {}
+                  {.unit = kTreeUnit, .to_all = true}) {}
 
 TreeReducer::TreeReducer(Context& context, Communicator& communicator, int64_t shards, Tensor gradients,
                          Tensor loss_sums, const ShardPlan& owners)
     : TreeReducer(context, communicator, shards, gradients, loss_sums, owners.buckets(),
-                  {.unit = ShardPlan::unit(), .turns = owners.turns(), .to_all = false}) {}
+                  {.unit = ShardPlan::unit(), .to_all = false}) {}
 
 TreeReducer::TreeReducer(Context& context, Communicator& communicator, int64_t shards, Tensor gradients,
                          Tensor loss_sums, const GradientBuckets& buckets, const Segments& segments)
@@ -42,7 +42,7 @@ TreeReducer::TreeReducer(Context& context, Communicator& communicator, int64_t s
       gradients_{.data = gradients, .buckets = buckets, .segments = segments},
       loss_{.data = loss_sums,
             .buckets = GradientBuckets(loss_sums.cols, loss_sums.cols),
-            .segments = {.unit = kTreeUnit, .turns = {}, .to_all = true}},
+            .segments = {.unit = kTreeUnit, .to_all = true}},
       memory_(context.device(), bytes_of(gradients_) + bytes_of(loss_) + kAlignment,
               "partial sums of gradients (with --reduction reproducible fewer --logical-shards need less)") {
   VENTRIS_CHECK(gradients.rows == 1 && loss_sums.rows == 1, "flat ranges are summed, not {} and {} rows",
@@ -53,7 +53,7 @@ TreeReducer::TreeReducer(Context& context, Communicator& communicator, int64_t s
 
 int64_t TreeReducer::room_of(const Range& range, int64_t bucket) const {
   return TreeSum::room_for(layout_, range.buckets.at(bucket).size(), range.segments.unit,
-                           range.segments.to_all, range.segments.turn(bucket));
+                           range.segments.to_all);
 }
 
 size_t TreeReducer::bytes_of(const Range& range) const {
@@ -116,7 +116,6 @@ void TreeReducer::start(Range& range, int64_t begin, int64_t count) {
                  .result = part(range.data),
                  .received = range.received[static_cast<size_t>(bucket)],
                  .unit = range.segments.unit,
-                 .turn = range.segments.turn(bucket),
                  .to_all = range.segments.to_all};
   if (terms_.size() > 0) {
     add_last_shard(range, terms_.end - 1, {begin, begin + count}, range.data);

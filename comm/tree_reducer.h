@@ -49,9 +49,7 @@ class TreeReducer {
   /// The segments of the ranks in a bucket (owned_segment()), and whether they go to all.
   struct Segments {
     int64_t unit;
-    std::vector<int64_t> turns;  // by bucket; empty: 0
     bool to_all;
-    int64_t turn(int64_t bucket) const { return turns.empty() ? 0 : turns[static_cast<size_t>(bucket)]; }
   };
   TreeReducer(Context& context, Communicator& communicator, int64_t shards, Tensor gradients,
               Tensor loss_sums, const GradientBuckets& buckets, const Segments& segments);

@@ -10,11 +10,11 @@ namespace {
 /// The elements of a sum that ranks own and gather.
 class Division {
  public:
-  Division(const TreeLayout& layout, int64_t n, int64_t unit, bool to_all, int64_t turn)
-      : layout_(layout), n_(n), unit_(unit), to_all_(to_all), turn_(turn) {}
+  Division(const TreeLayout& layout, int64_t n, int64_t unit, bool to_all)
+      : layout_(layout), n_(n), unit_(unit), to_all_(to_all) {}
 
   TreeNode segment(int owner) const {
-    return owned_segment(n_, to_all_ ? layout_.place_of(owner) : owner, layout_.ranks(), unit_, turn_);
+    return owned_segment(n_, to_all_ ? layout_.place_of(owner) : owner, layout_.ranks(), unit_);
   }
   TreeNode gathered(int owner, int gatherer) const {
     return layout_.gathered(segment(owner), owner, gatherer);
@@ -44,7 +44,6 @@ class Division {
   int64_t n_;
   int64_t unit_;
   bool to_all_;
-  int64_t turn_;
 };
 
 int64_t elements_of(const std::vector<TreeNode>& ranges) {
@@ -69,12 +68,12 @@ class Schedule {
         layout_(*sum.layout),
         rank_(layout_.rank()),
         host_(layout_.host_of(rank_)),
-        division_(layout_, sum.result.cols, sum.unit, sum.to_all, sum.turn),
+        division_(layout_, sum.result.cols, sum.unit, sum.to_all),
         slice_(division_.slice(rank_)),
         mine_(division_.segment(rank_)) {
     const auto& holders = layout_.in_host().holders;
     const auto own = static_cast<size_t>(std::count(holders.begin(), holders.end(), rank_));
-    const int64_t room = TreeSum::room_for(layout_, sum.result.cols, sum.unit, sum.to_all, sum.turn);
+    const int64_t room = TreeSum::room_for(layout_, sum.result.cols, sum.unit, sum.to_all);
     VENTRIS_CHECK(sum.partials.size() == own && sum.received.cols >= room,
                   "{} partial sums and room for {} elements, of which {} and {} are needed",
                   sum.partials.size(), sum.received.cols, own, room);
@@ -231,20 +230,17 @@ class Schedule {
 
 }  // namespace
 
-TreeNode owned_segment(int64_t n, int rank, int ranks, int64_t unit, int64_t turn) {
+TreeNode owned_segment(int64_t n, int rank, int ranks, int64_t unit) {
   const int64_t units = (n + unit - 1) / unit;
   const int64_t left_over = units % ranks;
   const auto cut = [&](int before) {
-    // Of the ranks before it those from `turn` on, and those that the end of the ranks cut off.
-    const int64_t from_turn = std::clamp<int64_t>(before - turn, 0, left_over);
-    const int64_t from_first = std::min<int64_t>(before, std::max<int64_t>(0, turn + left_over - ranks));
-    return std::min(n, (units / ranks * before + from_turn + from_first) * unit);
+    return std::min(n, (units / ranks * before + std::min<int64_t>(before, left_over)) * unit);
   };
   return {cut(rank), cut(rank + 1)};
 }
 
-int64_t TreeSum::room_for(const TreeLayout& layout, int64_t n, int64_t unit, bool to_all, int64_t turn) {
-  const Division division(layout, n, unit, to_all, turn);
+int64_t TreeSum::room_for(const TreeLayout& layout, int64_t n, int64_t unit, bool to_all) {
+  const Division division(layout, n, unit, to_all);
   const int rank = layout.rank();
   return layout.in_host().others(rank) * elements_of(division.slice(rank)) +
          layout.between_hosts().others(layout.host_of(rank)) * division.segment(rank).size();

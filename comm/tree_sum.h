@@ -11,9 +11,9 @@ namespace ventris {
 class Context;
 
 /// The elements of n whose sums `rank` of `ranks` computes: it begins at a multiple of `unit`, and so does
-/// the segment of the next rank. The units beyond a multiple of the ranks belong to one rank each, from rank
-/// `turn` on, after the last of which comes the first.
-TreeNode owned_segment(int64_t n, int rank, int ranks, int64_t unit, int64_t turn = 0);
+/// the segment of the next rank. The units beyond a multiple of the ranks belong to the first ranks, one
+/// each.
+TreeNode owned_segment(int64_t n, int rank, int ranks, int64_t unit);
 
 /// Elements of whole vectors, for segments that nothing else divides.
 inline constexpr int64_t kTreeUnit = 16;
@@ -34,14 +34,12 @@ struct TreeSum {
   const TreeLayout* layout = nullptr;
   std::vector<Tensor> partials = {};  // [1, n] each: of this rank's nodes, in order; overwritten
   Tensor result;                      // [1, n]: the place of the last partial sum, then the sum
-  Tensor received;                    // [1, room_for(n, unit, to_all, turn)]: overwritten
+  Tensor received;                    // [1, room_for(n, unit, to_all)]: overwritten
   int64_t unit = kTreeUnit;           // of the segments
-  int64_t turn = 0;                   // of owned_segment(); 0 with to_all
   bool to_all = true;                 // otherwise only the owned_segment() of the result is the sum
 
   /// Elements that this rank receives for a sum of n.
-  static int64_t room_for(const TreeLayout& layout, int64_t n, int64_t unit = kTreeUnit, bool to_all = true,
-                          int64_t turn = 0);
+  static int64_t room_for(const TreeLayout& layout, int64_t n, int64_t unit = kTreeUnit, bool to_all = true);
 };
 
 /// Elements that are sent to a rank, or received from it. Those between two ranks are in the same order on

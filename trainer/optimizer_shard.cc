@@ -36,6 +36,8 @@ TreeNode common_part(TreeNode a, TreeNode b) {
   return {std::max(a.begin, b.begin), std::max(std::max(a.begin, b.begin), std::min(a.end, b.end))};
 }
 
+constexpr int64_t kGatheredElements = int64_t{16} << 20;
+
 size_t bytes_of_node(TreeNode elements) {
   return static_cast<size_t>(elements.size()) * sizeof(float);
 }
@@ -47,14 +49,21 @@ ShardPlan OptimizerShard::plan_of(const ParameterStore& store, Device device, in
 }
 
 OptimizerShard::OptimizerShard(Context& context, ParameterStore& store, int rank, int ranks)
-    : context_(context),
-      store_(store),
-      rank_(rank),
-      plan_(plan_of(store, context.device(), ranks)),
-      vectors_(vectors_of(store)) {
+    : context_(context), store_(store), rank_(rank), plan_(plan_of(store, context.device(), ranks)) {
   for (const TreeNode& range : plan_.ranges_of(rank)) {
     ranges_.push_back({range, size_});
     size_ += range.size();
+  }
+  const std::vector<TreeNode> vectors = vectors_of(store);
+  for (int64_t bucket = 0; bucket < plan_.buckets().count(); ++bucket) {
+    for (int owner = 0; owner < ranks; ++owner) {
+      const TreeNode segment = plan_.segment(bucket, owner);
+      if (segment.size() > 0 && !plan_.in_equal_segments(bucket)) left_over_.push_back({owner, segment});
+      for (const TreeNode& vector : vectors) {
+        const TreeNode part = common_part(vector, segment);
+        if (part.size() > 0) vectors_.push_back({owner, part});
+      }
+    }
   }
 }
 
@@ -83,44 +92,56 @@ void OptimizerShard::share_masters(Communicator& sums) const {
   share(sums, /*compute_copy=*/false);
 }
 
-/// One exchange for each bucket, so that a group of messages stays small.
+/// Equal segments are gathered in place; the few other elements are messages of their owners.
 void OptimizerShard::share(Communicator& sums, bool compute_copy) const {
   if (!is_part()) return;
+  const Tensor shared = compute_copy ? store_.trained_compute_copy() : store_.trained_values();
+  std::vector<Tensor> in_equal_segments;
   for (int64_t bucket = 0; bucket < plan_.buckets().count(); ++bucket) {
-    TreeMessages messages;
-    const auto add = [&](std::vector<TreeMessage>& to, int peer, Tensor flat, TreeNode elements) {
-      if (elements.size() > 0) to.push_back({peer, flat.col_range(elements.begin, elements.size())});
-    };
-    const auto add_segment = [&](std::vector<TreeMessage>& to, int peer, TreeNode segment) {
-      if (!compute_copy) return add(to, peer, store_.trained_values(), segment);
-      add(to, peer, store_.trained_compute_copy(), segment);
-      for (const TreeNode& vector : vectors_)
-        add(to, peer, store_.trained_values(), common_part(vector, segment));
-    };
-    for (int peer = 0; peer < plan_.ranks(); ++peer) {
-      if (peer == rank_) continue;
-      add_segment(messages.sends, peer, plan_.segment(bucket, rank_));
-      add_segment(messages.receives, peer, plan_.segment(bucket, peer));
-    }
-    sums.start_exchange(messages);
+    const TreeNode elements = plan_.buckets().at(bucket);
+    if (plan_.in_equal_segments(bucket))
+      in_equal_segments.push_back(shared.col_range(elements.begin, elements.size()));
   }
+  TreeMessages messages;
+  const auto add = [&](const Owned& owned, const Tensor& flat) {
+    const Tensor part = flat.col_range(owned.elements.begin, owned.elements.size());
+    if (owned.owner != rank_) return messages.receives.push_back({owned.owner, part});
+    for (int peer = 0; peer < plan_.ranks(); ++peer) {
+      if (peer != rank_) messages.sends.push_back({peer, part});
+    }
+  };
+  for (const Owned& owned : left_over_) add(owned, shared);
+  if (compute_copy) {
+    for (const Owned& owned : vectors_) add(owned, store_.trained_values());
+  }
+  sums.start_all_gather(in_equal_segments);
+  sums.start_exchange(messages);
   sums.finish_reductions();
 }
 
+/// In pieces, so that rank 0 receives no more than kGatheredElements at once.
 void OptimizerShard::collect(Communicator& control, ConstTensor packed, Tensor whole) const {
+  const int64_t piece = std::max<int64_t>(1, kGatheredElements / plan_.ranks());
   int64_t at = 0;
   for (int64_t bucket = 0; bucket < plan_.buckets().count(); ++bucket) {
-    const TreeNode own = plan_.segment(bucket, rank_);
-    std::string mine(bytes_of_node(own), '\0');
-    if (own.size() > 0) copy_to_host(context_, mine.data(), packed.as<float>() + at, mine.size());
-    at += own.size();
-    const std::vector<std::string> all = control.all_gather(mine);
-    for (int rank = 0; whole && rank < plan_.ranks(); ++rank) {
-      const TreeNode segment = plan_.segment(bucket, rank);
-      const std::string& bytes = all[static_cast<size_t>(rank)];
-      VENTRIS_CHECK(bytes.size() == bytes_of_node(segment), "rank {} sent {} bytes, not {}", rank,
-                    bytes.size(), bytes_of_node(segment));
-      std::memcpy(whole.as<float>() + segment.begin, bytes.data(), bytes.size());
+    const int64_t longest = plan_.segment(bucket, 0).size();
+    for (int64_t first = 0; first < longest; first += piece) {
+      const auto part_of = [&](int rank) {
+        const TreeNode segment = plan_.segment(bucket, rank);
+        return common_part(segment, {segment.begin + first, segment.begin + first + piece});
+      };
+      const TreeNode own = part_of(rank_);
+      std::string mine(bytes_of_node(own), '\0');
+      if (own.size() > 0) copy_to_host(context_, mine.data(), packed.as<float>() + at, mine.size());
+      at += own.size();
+      const std::vector<std::string> all = control.gather(mine, 0);
+      for (int rank = 0; whole && rank < plan_.ranks(); ++rank) {
+        const TreeNode part = part_of(rank);
+        const std::string& bytes = all[static_cast<size_t>(rank)];
+        VENTRIS_CHECK(bytes.size() == bytes_of_node(part), "rank {} sent {} bytes, not {}", rank,
+                      bytes.size(), bytes_of_node(part));
+        std::memcpy(whole.as<float>() + part.begin, bytes.data(), bytes.size());
+      }
     }
   }
 }

@@ -42,13 +42,19 @@ class OptimizerShard {
   /// Enqueues the exchange of all masters.
   void share_masters(Communicator& sums) const;
 
-  /// Writes the packed state of all ranks to `whole`, [1, trained_size] f32 in host memory of rank 0, empty
+  /// Gathers the packed state of all ranks in `whole`, [1, trained_size] f32 in host memory of rank 0, empty
   /// on the others. All ranks must call it.
   void collect(Communicator& control, ConstTensor packed, Tensor whole) const;
   /// The opposite.
   void distribute(Communicator& control, ConstTensor whole, Tensor packed) const;
 
  private:
+  /// Elements of one rank.
+  struct Owned {
+    int owner;
+    TreeNode elements;
+  };
+
   void share(Communicator& sums, bool compute_copy) const;
 
   Context& context_;
@@ -57,7 +63,8 @@ class OptimizerShard {
   ShardPlan plan_;
   std::vector<Range> ranges_;
   int64_t size_ = 0;
-  std::vector<TreeNode> vectors_;  // elements that operations read as masters, in order
+  std::vector<Owned> left_over_;  // in buckets that are not in equal segments
+  std::vector<Owned> vectors_;    // that operations read as masters, in order
 };
 
 }  // namespace ventris

@@ -32,11 +32,15 @@ TrainingStep::TrainingStep(Context& context, Communicator& communicator, const T
   const OptimizerShard& shard = optimizer.shard();
   const int64_t tail = tail_of_sums(store, context.device());
   const int terms = terms_of_tree(options.reduction, shards, communicator.size());
-  if (shard.is_part()) {
+  const bool in_tree =
+      sums_in_tree(options.reduction, options.gradient_dtype, context.device(), communicator.size());
+  if (in_tree && shard.is_part()) {
     tree_reducer_.emplace(context, sums(), terms, store.gradients(), transformer.loss_sums(), shard.plan());
-  } else if (sums_in_tree(options.reduction, options.gradient_dtype, context.device(), communicator.size())) {
+  } else if (in_tree) {
     tree_reducer_.emplace(context, sums(), terms, store.gradients(), transformer.loss_sums(),
                           sums().bucket_bytes(), tail);
+  } else if (shard.is_part()) {
+    reducer_.emplace(context, sums(), store.gradients(), shard.plan());
   } else {
     reducer_.emplace(context, sums(), store.gradients(), options.gradient_dtype, sums().bucket_bytes(), tail);
   }

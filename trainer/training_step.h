@@ -83,7 +83,7 @@ class TrainingStep {
   Optimizer& optimizer_;
   std::unique_ptr<Communicator> device_communicator_;  // of the sums, if the device has its own
   std::optional<GradientReducer> reducer_;             // if not in a tree
-  std::optional<TreeReducer> tree_reducer_;            // sums_in_tree(), or of owners
+  std::optional<TreeReducer> tree_reducer_;            // sums_in_tree()
   bool sums_shards_;                                   // tree_reducer_ sums the shards of this rank too
   /// By stage, and whether it is the first, and the last, of the step.
   std::array<std::array<std::array<ShapedGraph, 2>, 2>, 2> graphs_;

@@ -74,6 +74,33 @@ std::vector<int> numbers_of(const std::vector<std::string>& names) {
   return numbers;
 }
 
+/// Where the bytes of each rank are among those of all, for calls of MPI, whose counts are int.
+class GatheredBytes {
+ public:
+  explicit GatheredBytes(const std::vector<int64_t>& lengths) {
+    const int64_t total = std::accumulate(lengths.begin(), lengths.end(), int64_t{0});
+    VENTRIS_CHECK(total <= std::numeric_limits<int>::max(), "{} bytes are too many to gather", total);
+    counts_.assign(lengths.begin(), lengths.end());
+    begins_.resize(counts_.size());
+    std::exclusive_scan(counts_.begin(), counts_.end(), begins_.begin(), 0);
+    bytes_.resize(static_cast<size_t>(total));
+  }
+  char* data() { return bytes_.data(); }
+  const int* counts() const { return counts_.data(); }
+  const int* begins() const { return begins_.data(); }
+  std::vector<std::string> by_rank() const {
+    std::vector<std::string> all;
+    for (size_t rank = 0; rank < counts_.size(); ++rank)
+      all.push_back(bytes_.substr(static_cast<size_t>(begins_[rank]), static_cast<size_t>(counts_[rank])));
+    return all;
+  }
+
+ private:
+  std::vector<int> counts_;
+  std::vector<int> begins_;
+  std::string bytes_;
+};
+
 class MpiCommunicator : public Communicator {
  public:
   explicit MpiCommunicator(const MpiEnvironment& environment)
@@ -191,23 +218,30 @@ class MpiCommunicator : public Communicator {
               "MPI_Iallgather");
     wait(request, "MPI_Iallgather", kGathering);
 
-    const int64_t total = std::accumulate(lengths.begin(), lengths.end(), int64_t{0});
-    VENTRIS_CHECK(total <= std::numeric_limits<int>::max(), "{} bytes are too many to gather on every rank",
-                  total);
-    const std::vector<int> counts(lengths.begin(), lengths.end());
-    std::vector<int> begins(counts.size());
-    std::exclusive_scan(counts.begin(), counts.end(), begins.begin(), 0);
-    std::string all(static_cast<size_t>(total), '\0');
-    check_mpi(MPI_Iallgatherv(bytes.data(), static_cast<int>(mine), MPI_CHAR, all.data(), counts.data(),
-                              begins.data(), MPI_CHAR, comm_, &request),
+    GatheredBytes all(lengths);
+    check_mpi(MPI_Iallgatherv(bytes.data(), static_cast<int>(mine), MPI_CHAR, all.data(), all.counts(),
+                              all.begins(), MPI_CHAR, comm_, &request),
               "MPI_Iallgatherv");
     wait(request, "MPI_Iallgatherv", kGathering);
+    return all.by_rank();
+  }
 
-    std::vector<std::string> result;
-    for (size_t rank = 0; rank < counts.size(); ++rank) {
-      result.push_back(all.substr(static_cast<size_t>(begins[rank]), static_cast<size_t>(counts[rank])));
-    }
-    return result;
+  std::vector<std::string> gather(const std::string& bytes, int root) override {
+    const std::string collective = "a gathering to rank " + std::to_string(root);
+    std::vector<int64_t> lengths(static_cast<size_t>(rank_ == root ? size_ : 0));
+    const int64_t mine = static_cast<int64_t>(bytes.size());
+    MPI_Request request = MPI_REQUEST_NULL;
+    check_mpi(MPI_Igather(&mine, 1, MPI_INT64_T, lengths.data(), 1, MPI_INT64_T, root, comm_, &request),
+              "MPI_Igather");
+    wait(request, "MPI_Igather", collective);
+
+    VENTRIS_CHECK(mine <= std::numeric_limits<int>::max(), "{} bytes are too many to gather", mine);
+    GatheredBytes all(lengths);
+    check_mpi(MPI_Igatherv(bytes.data(), static_cast<int>(mine), MPI_CHAR, all.data(), all.counts(),
+                           all.begins(), MPI_CHAR, root, comm_, &request),
+              "MPI_Igatherv");
+    wait(request, "MPI_Igatherv", collective);
+    return all.by_rank();
   }
 
  private:

@@ -96,6 +96,18 @@ class NcclCommunicator : public Communicator {
     link_.all_reduce_sum(data.data, static_cast<size_t>(data.size()), type, stream_.get());
   }
 
+  void start_reduce_scatter_sum(Tensor data) override {
+    under_way_ = true;
+    begin_.order(context_stream_, stream_.get());
+    link_.reduce_scatter_sum(data, stream_.get());
+  }
+
+  void start_all_gather(const std::vector<Tensor>& ranges) override {
+    under_way_ = true;
+    begin_.order(context_stream_, stream_.get());
+    link_.all_gather(ranges, stream_.get());
+  }
+
   void start_tree_sum(const TreeSum& sum) override {
     under_way_ = true;
     begin_.order(context_stream_, stream_.get());
@@ -135,6 +147,10 @@ class NcclCommunicator : public Communicator {
   std::vector<std::string> all_gather(const std::string& bytes) override {
     link_.check();
     return control_.all_gather(bytes);
+  }
+  std::vector<std::string> gather(const std::string& bytes, int root) override {
+    link_.check();
+    return control_.gather(bytes, root);
   }
 
  private:

@@ -30,6 +30,10 @@ bool bad(ncclResult_t status) {
   return status != ncclSuccess && status != ncclInProgress;
 }
 
+size_t count_of(const Tensor& data) {
+  return static_cast<size_t>(data.size());
+}
+
 }  // namespace
 
 void check_nccl(ncclResult_t status, const char* call) {
@@ -80,40 +84,69 @@ NcclLink::~NcclLink() {
   static_cast<void>(status == ncclSuccess ? ncclCommDestroy(comm_) : ncclCommAbort(comm_));
 }
 
-void NcclLink::all_reduce_sum(void* data, size_t count, ncclDataType_t type, cudaStream_t stream) {
+template <typename Start>
+void NcclLink::enqueue(const char* call, size_t count, const Start& start) {
   ncclResult_t status = ncclSuccess;
   {
     const std::lock_guard lock(mutex_);
     check_locked();
     ++started_;
     last_count_ = count;
-    status = ncclAllReduce(data, data, count, type, ncclSum, comm_, stream);
+    status = start();
   }
-  settle(status, "ncclAllReduce");
+  settle(status, call);
+}
+
+void NcclLink::all_reduce_sum(void* data, size_t count, ncclDataType_t type, cudaStream_t stream) {
+  enqueue("ncclAllReduce", count,
+          [&] { return ncclAllReduce(data, data, count, type, ncclSum, comm_, stream); });
+}
+
+Tensor NcclLink::own_segment(const Tensor& data) const {
+  VENTRIS_CHECK(data.rows == 1 && data.cols % ranks_ == 0,
+                "{} x {} elements are not equal segments of {} ranks", data.rows, data.cols, ranks_);
+  const int64_t count = data.size() / ranks_;
+  return data.col_range(rank_ * count, count);
+}
+
+void NcclLink::reduce_scatter_sum(const Tensor& data, cudaStream_t stream) {
+  const Tensor own = own_segment(data);
+  enqueue("ncclReduceScatter", count_of(own), [&] {
+    return ncclReduceScatter(data.data, own.data, count_of(own), nccl_type(own.dtype), ncclSum, comm_,
+                             stream);
+  });
+}
+
+void NcclLink::all_gather(const std::vector<Tensor>& ranges, cudaStream_t stream) {
+  if (ranges.empty()) return;
+  enqueue("ncclAllGather", count_of(own_segment(ranges[0])), [&] {
+    ncclResult_t status = ncclGroupStart();
+    for (const Tensor& data : ranges) {
+      if (bad(status)) break;
+      const Tensor own = own_segment(data);
+      status = ncclAllGather(own.data, data.data, count_of(own), nccl_type(own.dtype), comm_, stream);
+    }
+    const ncclResult_t end = ncclGroupEnd();
+    return bad(status) ? status : end;
+  });
 }
 
 void NcclLink::exchange(const TreeMessages& messages, cudaStream_t stream) {
   if (messages.sends.empty() && messages.receives.empty()) return;
-  ncclResult_t status = ncclSuccess;
-  {
-    const std::lock_guard lock(mutex_);
-    check_locked();
-    ++started_;
-    const auto count = [](const Tensor& data) { return static_cast<size_t>(data.size()); };
-    last_count_ = count(messages.sends.empty() ? messages.receives[0].data : messages.sends[0].data);
-    status = ncclGroupStart();
+  const Tensor& first = messages.sends.empty() ? messages.receives[0].data : messages.sends[0].data;
+  enqueue("ncclGroupEnd", count_of(first), [&] {
+    ncclResult_t status = ncclGroupStart();
     for (const auto& [peer, data] : messages.sends) {
       if (bad(status)) break;
-      status = ncclSend(data.data, count(data), nccl_type(data.dtype), peer, comm_, stream);
+      status = ncclSend(data.data, count_of(data), nccl_type(data.dtype), peer, comm_, stream);
     }
     for (const auto& [peer, data] : messages.receives) {
       if (bad(status)) break;
-      status = ncclRecv(data.data, count(data), nccl_type(data.dtype), peer, comm_, stream);
+      status = ncclRecv(data.data, count_of(data), nccl_type(data.dtype), peer, comm_, stream);
     }
     const ncclResult_t end = ncclGroupEnd();
-    if (!bad(status)) status = end;
-  }
-  settle(status, "ncclGroupEnd");
+    return bad(status) ? status : end;
+  });
 }
 
 void NcclLink::watch(cudaStream_t stream, int64_t step) {

@@ -11,6 +11,7 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "comm/tree_sum.h"
 #include "comm/wait_clock.h"
@@ -39,6 +40,10 @@ class NcclLink {
 
   /// Enqueues data = sum over ranks. All ranks enqueue the same sums in the same order.
   void all_reduce_sum(void* data, size_t count, ncclDataType_t type, cudaStream_t stream);
+  /// Enqueues the sum of Communicator::start_reduce_scatter_sum().
+  void reduce_scatter_sum(const Tensor& data, cudaStream_t stream);
+  /// Enqueues what Communicator::start_all_gather() sends, as one group.
+  void all_gather(const std::vector<Tensor>& ranges, cudaStream_t stream);
   /// Enqueues all messages as one group. For a pair of ranks both enqueue the same ones in the same order.
   void exchange(const TreeMessages& messages, cudaStream_t stream);
   /// Watches the sums in the work enqueued on `stream` so far, for training step `step`: they must complete
@@ -59,10 +64,15 @@ class NcclLink {
     int64_t step = 0;
   };
 
+  /// Enqueues what `start` does, named `call`, with `count` numbers for messages, and settles it.
+  template <typename Start>
+  void enqueue(const char* call, size_t count, const Start& start);
   void settle(ncclResult_t status, const char* call);
   void run_watchdog();
   void poll_locked();
   void poll_marks_locked();
+  /// Of equal segments, one for each rank, that of this rank.
+  Tensor own_segment(const Tensor& data) const;
   void give_up_late_locked(const std::string& collective, int64_t step);
   void give_up_locked(const std::string& what, bool remote = false);
   void check_locked();

@@ -137,6 +137,48 @@ TEST(Communicator, GathersBytesOfEveryLengthInRankOrder) {
   }
 }
 
+TEST(Communicator, GathersToOneRankAlone) {
+  const auto of = [](int rank) {
+    return std::string(static_cast<size_t>(1000 * rank), static_cast<char>('A' + rank));
+  };
+  for (int root = 0; root < world().size(); ++root) {
+    const std::vector<std::string> all = world().gather(of(world().rank()), root);
+    ASSERT_EQ(static_cast<int>(all.size()), world().rank() == root ? world().size() : 0);
+    for (size_t rank = 0; rank < all.size(); ++rank) EXPECT_TRUE(all[rank] == of(static_cast<int>(rank)));
+  }
+}
+
+TEST(Communicator, ReduceScatterLeavesEachRankTheSumsOfItsSegment) {
+  const int64_t ranks = world().size();
+  for (const int64_t of_a_rank : {1, 1001}) {
+    const int64_t count = ranks * of_a_rank;
+    std::vector<float> data;
+    for (int64_t i = 0; i < count; ++i) data.push_back(static_cast<float>(i % 97 + world().rank()));
+    world().start_reduce_scatter_sum({data.data(), 1, count, count, DType::kF32});
+    world().finish_reductions();
+    for (int64_t i = world().rank() * of_a_rank; i < (world().rank() + 1) * of_a_rank; ++i)
+      ASSERT_EQ(data[static_cast<size_t>(i)], static_cast<float>(i % 97 * ranks + ranks * (ranks - 1) / 2));
+  }
+}
+
+TEST(Communicator, AllGatherSendsTheSegmentOfEachRankInEveryRange) {
+  const int64_t ranks = world().size();
+  const std::vector<int64_t> of_a_rank = {1, 3000, 17};
+  std::vector<std::vector<float>> data;
+  std::vector<Tensor> ranges;
+  for (const int64_t n : of_a_rank) {
+    data.emplace_back(static_cast<size_t>(ranks * n), -1.0F);
+    for (int64_t i = 0; i < n; ++i)
+      data.back()[static_cast<size_t>(world().rank() * n + i)] = static_cast<float>(world().rank() * n + i);
+    ranges.push_back({data.back().data(), 1, ranks * n, ranks * n, DType::kF32});
+  }
+  world().start_all_gather(ranges);
+  world().finish_reductions();
+  for (const std::vector<float>& range : data) {
+    for (size_t i = 0; i < range.size(); ++i) ASSERT_EQ(range[i], static_cast<float>(i));
+  }
+}
+
 TEST(Communicator, EqualValuesPassTheCheck) {
   EXPECT_NO_THROW(check_equal_on_all_ranks(world(), "the corpus", "0123abcd"));
 }
@@ -165,6 +207,7 @@ TEST(Communicator, OneRankWithoutTransportKeepsItsValues) {
   EXPECT_EQ(data, (std::vector<float>{1.0F, 2.0F}));
   EXPECT_EQ(self->broadcast("x", 0), "x");
   EXPECT_EQ(self->all_gather("y"), std::vector<std::string>{"y"});
+  EXPECT_EQ(self->gather("z", 0), std::vector<std::string>{"z"});
   EXPECT_NO_THROW(check_equal_on_all_ranks(*self, "key", "value"));
 }
 

@@ -89,6 +89,29 @@ TEST(GradientReducer, LargeBuffersInSmallBucketsAgreeWithOnePlainSum) {
   EXPECT_TRUE(data == expected);
 }
 
+TEST(GradientReducer, LeavesEachRankTheSumsOfItsOwnElements) {
+  Context context({.threads = 1});
+  const int64_t unit = ShardPlan::unit();
+  for (const int64_t size : {unit - 7, world().size() * 2 * unit, 20 * unit + 1}) {
+    const ShardPlan owners(size, 1 << 18, world().size(), 3 * unit);
+    std::vector<float> data(static_cast<size_t>(size));
+    GradientReducer reducer(context, world(), flat(data), owners);
+    for (int step = 0; step < 2; ++step) {
+      fill(data, step);
+      std::vector<float> expected = data;
+      world().all_reduce_sum(flat(expected));
+      for (int64_t begin = size; begin > 0; begin -= 70'000) reducer.ready(begin);
+      reducer.ready(0);
+      reducer.finish();
+      for (const TreeNode& own : owners.ranges_of(world().rank())) {
+        EXPECT_TRUE(
+            std::equal(data.begin() + own.begin, data.begin() + own.end, expected.begin() + own.begin))
+            << size << " in step " << step;
+      }
+    }
+  }
+}
+
 // Numbers of either sign and of all sizes that gradients have.
 void fill_with_fractions(std::vector<float>& data) {
   for (size_t i = 0; i < data.size(); ++i) {

@@ -35,50 +35,80 @@ TEST(GradientBuckets, AreTheSameRangesHoweverBackwardGoesOn) {
 }
 
 TEST(ShardPlan, GivesEveryElementToOneRankInEqualShares) {
-  struct Case {
-    int ranks;
-    int64_t elements;
-    int64_t tail;
-  };
   const int64_t unit = ShardPlan::unit();
-  const int64_t most = 1000 * unit + 64;
-  // 15 ranks share buckets of 16 units: each time another one has two.
-  for (const auto& [ranks, elements, tail] : {Case{1, most, 0},
-                                              {2, most, 0},
-                                              {3, most, 100 * unit + 7},
-                                              {4, 7 * unit + 5, 0},
-                                              {8, 1, 0},
-                                              {8, unit, unit - 1},
-                                              {15, most, 0},
-                                              {15, most, 33 * unit},
-                                              {100, most, 2 * unit},
-                                              {100, 7 * unit + 5, 0},
-                                              {700, most, 301 * unit}}) {
-    const ShardPlan plan(elements, 16 * unit * 4, ranks, tail);
-    std::vector<TreeNode> all;
-    int64_t fewest_units = most;
-    int64_t most_units = 0;
-    for (int rank = 0; rank < ranks; ++rank) {
-      int64_t size = 0;
-      for (const TreeNode& range : plan.ranges_of(rank)) {
-        EXPECT_EQ(range.begin % unit, 0);
-        all.push_back(range);
-        size += range.size();
+  for (const int ranks : {1, 2, 3, 4, 5, 8, 15, 100, 700}) {
+    for (const int64_t elements : {int64_t{1}, unit - 1, unit, unit + 1, 7 * unit + 5, ranks * unit - 1,
+                                   ranks * unit, ranks * unit + 1, 1000 * unit, 1000 * unit + 64}) {
+      for (const int64_t tail : {int64_t{0}, unit - 1, 33 * unit, elements}) {
+        const ShardPlan plan(elements, 16 * unit * 4, ranks, tail);
+        std::vector<TreeNode> all;
+        int64_t fewest_units = elements;
+        int64_t most_units = 0;
+        for (int rank = 0; rank < ranks; ++rank) {
+          int64_t size = 0;
+          for (const TreeNode& range : plan.ranges_of(rank)) {
+            ASSERT_EQ(range.begin % unit, 0);
+            all.push_back(range);
+            size += range.size();
+          }
+          ASSERT_EQ(size, plan.size_of_share(rank));
+          ASSERT_LE(size, plan.largest_share());
+          const int64_t units = (size + unit - 1) / unit;
+          fewest_units = std::min(fewest_units, units);
+          most_units = std::max(most_units, units);
+        }
+        std::sort(all.begin(), all.end(), [](TreeNode a, TreeNode b) { return a.begin < b.begin; });
+        int64_t end = 0;
+        for (const TreeNode& range : all) {
+          ASSERT_EQ(range.begin, end);
+          end = range.end;
+        }
+        ASSERT_EQ(end, elements);
+        ASSERT_LE(most_units - fewest_units, 1) << elements << " on " << ranks << ", tail " << tail;
       }
-      EXPECT_EQ(size, plan.size_of_share(rank));
-      EXPECT_LE(size, plan.largest_share());
-      const int64_t units = (size + unit - 1) / unit;
-      fewest_units = std::min(fewest_units, units);
-      most_units = std::max(most_units, units);
     }
-    std::sort(all.begin(), all.end(), [](TreeNode a, TreeNode b) { return a.begin < b.begin; });
-    int64_t end = 0;
-    for (const TreeNode& range : all) {
-      EXPECT_EQ(range.begin, end);
-      end = range.end;
+  }
+}
+
+// As a reduce-scatter and an all-gather in place need them.
+TEST(ShardPlan, HasEqualSegmentsInTheOrderOfTheRanksInAllBucketsButWhatIsLeft) {
+  const int64_t unit = ShardPlan::unit();
+  for (const int ranks : {1, 2, 3, 4, 5, 8, 32}) {
+    for (const int64_t elements : {ranks * unit, 100 * unit, 100 * unit + 1, 777 * unit + 77}) {
+      const ShardPlan plan(elements, 16 * unit * 4, ranks, 40 * unit + 3);
+      const int64_t left = elements % (ranks * unit);
+      EXPECT_EQ(plan.buckets().count() > 1, elements > 64 * unit);
+      for (int64_t bucket = 0; bucket < plan.buckets().count(); ++bucket) {
+        const TreeNode all = plan.buckets().at(bucket);
+        const bool equal = bucket + 1 < plan.buckets().count() || left == 0;
+        ASSERT_EQ(plan.in_equal_segments(bucket), equal) << elements << " on " << ranks;
+        if (!equal) {
+          EXPECT_EQ(all.size(), left);
+          EXPECT_EQ(all.end, elements);
+        }
+        for (int rank = 0; equal && rank < ranks; ++rank) {
+          const int64_t size = all.size() / ranks;
+          ASSERT_EQ(plan.segment(bucket, rank),
+                    (TreeNode{all.begin + rank * size, all.begin + (rank + 1) * size}));
+        }
+      }
     }
-    EXPECT_EQ(end, elements);
-    EXPECT_LE(most_units - fewest_units, 1) << elements << " on " << ranks;
+  }
+}
+
+TEST(GradientBuckets, AreMultiplesAndWhatIsLeftIsOneBucket) {
+  const GradientBuckets buckets(103, 15, 11, 10);
+  std::vector<TreeNode> all;
+  for (int64_t bucket = 0; bucket < buckets.count(); ++bucket) all.push_back(buckets.at(bucket));
+  EXPECT_EQ(all, (std::vector<TreeNode>{{0, 20}, {20, 40}, {40, 60}, {60, 80}, {80, 100}, {100, 103}}));
+  EXPECT_EQ(buckets.index_of(99), 4);
+  EXPECT_EQ(buckets.index_of(100), 5);
+  EXPECT_EQ(GradientBuckets(9, 15, 11, 10).count(), 1) << "fewer than one multiple";
+  const int64_t odd = 3 << 20;
+  const GradientBuckets long_tail(3 * GradientBuckets::kMaxTail, odd, 2 * GradientBuckets::kMaxTail, odd);
+  for (int64_t bucket = 0; bucket + 1 < long_tail.count(); ++bucket) {
+    EXPECT_EQ(long_tail.at(bucket).size() % odd, 0);
+    EXPECT_LE(long_tail.at(bucket).size(), GradientBuckets::kMaxTail);
   }
 }
 

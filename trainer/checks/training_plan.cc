@@ -100,8 +100,7 @@ class Planner {
     }
     if (machine_.ranks > 1 && options_.gradient_dtype != master)
       exactly("gradients to be sent", static_cast<size_t>(gradients(options_.gradient_dtype)));
-    if (shares_state() ||
-        sums_in_tree(options_.reduction, options_.gradient_dtype, machine_.device, machine_.ranks))
+    if (sums_in_tree(options_.reduction, options_.gradient_dtype, machine_.device, machine_.ranks))
       add("partial sums of gradients",
           partial_sums_bytes(terms_of_tree(options_.reduction, plan.shards, machine_.ranks)), true, false);
     const size_t stages =

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "backend/context.h"
@@ -15,6 +16,7 @@
 #include "backend/transfer.h"
 #include "comm/gradient_reducer.h"
 #include "comm/rank_device.h"
+#include "comm/shard_plan.h"
 #include "comm/tree_reducer.h"
 #include "tests/comm/pretended_hosts.h"
 #include "tests/comm/rank_test.h"
@@ -149,6 +151,90 @@ TEST_F(DeviceCommunicator, SumsAreThoseOfMpiAndHaveTheSameBitsOnEveryRank) {
     communicator().all_reduce_sum(wide.view());
     expect_sums(wide.get(), sums_by_mpi(doubles));
   }
+}
+
+/// Of equal segments of all ranks, that of this rank.
+template <typename T>
+std::vector<T> own_segment(const std::vector<T>& all) {
+  const size_t count = all.size() / static_cast<size_t>(world().size());
+  const auto begin = all.begin() + static_cast<std::ptrdiff_t>(count) * world().rank();
+  return {begin, begin + static_cast<std::ptrdiff_t>(count)};
+}
+
+TEST_F(DeviceCommunicator, ReduceScatterLeavesEachRankTheSumsOfMpiInItsSegment) {
+  for (const size_t of_a_rank : {1, 1000, 40009}) {
+    const auto values = numbers<float>(of_a_rank * static_cast<size_t>(world().size()));
+    DeviceRow<float> row(context(), values);
+    communicator().start_reduce_scatter_sum(row.view());
+    communicator().finish_reductions();
+    expect_sums(own_segment(row.get()), own_segment(sums_by_mpi(values)));
+  }
+}
+
+TEST_F(DeviceCommunicator, AllGatherSendsTheSegmentOfEachRankInEveryRangeAlsoInAGraph) {
+  const auto ranks = static_cast<size_t>(world().size());
+  DeviceRow<float> row(context(), std::vector<float>(ranks * 50'003));
+  const auto first = static_cast<int64_t>(ranks * 3);
+  const auto second = static_cast<int64_t>(ranks * 50'000);
+  StepGraph graph(context(), /*capture=*/true);
+  for (int run = 0; run < 4; ++run) {
+    // As after an update, with the values of this rank in its segment.
+    std::vector<float> expected;
+    for (const int64_t count : {first, second}) {
+      for (int64_t i = 0; i < count; ++i)
+        expected.push_back(static_cast<float>(i * world().size() / count * 1000 + i % 997 + run));
+    }
+    std::vector<float> own(expected.size(), -1.0F);
+    for (const auto& [begin, count] : {std::pair{int64_t{0}, first}, {first, second}}) {
+      const int64_t part = count / world().size();
+      std::copy_n(expected.begin() + begin + world().rank() * part, part,
+                  own.begin() + begin + world().rank() * part);
+    }
+    row.fill(own);
+    graph.run([&] {
+      communicator().start_all_gather({row.view().col_range(0, first), row.view().col_range(first, second)});
+      communicator().finish_reductions();
+    });
+    EXPECT_TRUE(row.get() == expected) << run;
+  }
+  communicator().start_all_gather({});
+  communicator().finish_reductions();
+}
+
+TEST_F(DeviceCommunicator, TheReducerOfOwnersLeavesEachRankItsSumsAlsoInAGraph) {
+  const int64_t unit = ShardPlan::unit();
+  const ShardPlan owners(9 * unit + 5, 4 * unit * 4, world().size(), unit);
+  EXPECT_GT(owners.buckets().count(), 1);
+  EXPECT_FALSE(owners.in_equal_segments(owners.buckets().count() - 1));
+  DeviceRow<float> row(context(), std::vector<float>(static_cast<size_t>(owners.elements())));
+  GradientReducer reducer(context(), communicator(), row.view(), owners);
+  StepGraph graph(context(), /*capture=*/true);
+  for (int step = 0; step < 3; ++step) {
+    const auto values = numbers<float>(static_cast<size_t>(owners.elements()), step);
+    row.fill(values);
+    graph.run([&] {
+      for (const int64_t begin : {9 * unit, 5 * unit, 3 * unit, int64_t{0}}) reducer.ready(begin);
+      reducer.finish();
+    });
+    const std::vector<float> got = row.get();
+    const std::vector<float> sums = sums_by_mpi(values);
+    for (const TreeNode& own : owners.ranges_of(world().rank())) {
+      expect_sums(std::vector<float>(got.begin() + own.begin, got.begin() + own.end),
+                  std::vector<float>(sums.begin() + own.begin, sums.begin() + own.end));
+    }
+  }
+}
+
+TEST_F(DeviceCommunicator, RanksThatAskForDifferentCollectivesFail) {
+  DeviceRow<float> row(context(), numbers<float>(400));
+  const int64_t count = 100 * (world().rank() == 0 ? 1 : 4);
+  expect_error(ExitCode::kUnavailable, {}, [&] {
+    communicator().start_all_gather({row.view().col_range(0, count)});
+    communicator().finish_reductions();
+    synchronize(context());
+    communicator().progress();
+  });
+  world().barrier();
 }
 
 TEST_F(DeviceCommunicator, SumsComeAfterEarlierWorkAndBeforeLaterWork) {
@@ -333,6 +419,8 @@ TEST_F(DeviceCommunicator, OtherCollectivesAreThoseOfTheControl) {
   EXPECT_EQ(communicator().broadcast(world().rank() == 1 ? "one" : "", 1), "one");
   EXPECT_EQ(communicator().all_gather("x"),
             std::vector<std::string>(static_cast<size_t>(world().size()), "x"));
+  EXPECT_EQ(communicator().gather("y", 0).size(),
+            world().rank() == 0 ? static_cast<size_t>(world().size()) : 0U);
 }
 
 TEST_F(DeviceCommunicator, TheReducerRoundsBucketsToBf16OnTheDevice) {

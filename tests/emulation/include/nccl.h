@@ -15,12 +15,13 @@
 /// when
 ///   another rank has begun the same sum, as a GPU would long have done it.
 /// - A sum that is captured in a graph on some ranks alone, which NCCL forbids, fails.
-/// - Messages are sent and received in groups alone.
+/// - Messages are sent and received in groups alone; a group is of one communicator and one stream.
+/// - Ranks that ask for different collectives, or for different counts or types, fail.
 /// - Every rank adds the numbers in the order of the ranks, so that all come to the same bits.
 /// - A lost rank and a failed sum leave the others in a kernel that does not end, until ncclCommAbort.
 /// - Two ranks are on one device where host, or NCCL_HOSTID, and the device's identity are the same.
-/// $VENTRIS_EMULATED_NCCL_ERROR, "RANK:N", makes sum N (from 1) of a rank fail while the device works.
-/// $VENTRIS_EMULATED_NCCL_VERSION is the version that the library says it is, as 22809.
+/// $VENTRIS_EMULATED_NCCL_ERROR, "RANK:N", makes sum N (from 1, of all collectives) of a rank fail while the
+/// device works. $VENTRIS_EMULATED_NCCL_VERSION is the version that the library says it is, as 22809.
 /// $VENTRIS_EMULATED_NCCL_HANG, "RANK:N", stops the process of a rank (SIGSTOP) where it would begin sum N.
 
 #define NCCL_MAJOR 2
@@ -71,6 +72,10 @@ ncclResult_t ncclRecv(void* to, size_t count, ncclDataType_t type, int peer, ncc
                       cudaStream_t stream);
 ncclResult_t ncclAllReduce(const void* from, void* to, size_t count, ncclDataType_t type,
                            ncclRedOp_t operation, ncclComm_t comm, cudaStream_t stream);
+ncclResult_t ncclReduceScatter(const void* from, void* to, size_t count_of_rank, ncclDataType_t type,
+                               ncclRedOp_t operation, ncclComm_t comm, cudaStream_t stream);
+ncclResult_t ncclAllGather(const void* from, void* to, size_t count_of_rank, ncclDataType_t type,
+                           ncclComm_t comm, cudaStream_t stream);
 
 namespace ventris::emulation {
 
