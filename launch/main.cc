@@ -21,6 +21,7 @@
 #include "comm/communicator.h"
 #include "comm/guard.h"
 #include "comm/mpi_environment.h"
+#include "comm/nccl_variables.h"
 #include "data/error.h"
 #include "data/files/hdf5_process.h"
 #include "launch/agreement.h"
@@ -280,6 +281,7 @@ int main(int argc, char** argv) {
   std::optional<data::Hdf5Process> hdf5;
   if (needs_hdf5(words)) hdf5.emplace(words_and_environment(argc, argv));
   prepare_for_want_of_memory();
+  set_nccl_variables();
   // A write to a closed pipe, or beyond a limit on file size, fails with its reason instead of killing the
   // process.
   std::signal(SIGPIPE, SIG_IGN);

@@ -54,10 +54,8 @@ NcclLink::NcclLink(const ncclUniqueId& id, Communicator& control, const std::str
       wait_limit_(control.wait_limit()) {
   VENTRIS_CUDA_CHECK(cudaGetDevice(&device_));
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
-  config.blocking = 0;
+  config.blocking = 0;  // unless the environment says otherwise: comm/nccl_variables.h
   if (max_blocks > 0) config.maxCTAs = max_blocks;
-  // It would override the configuration, and a blocking call could not be aborted.
-  ::setenv("NCCL_COMM_BLOCKING", "0", /*overwrite=*/1);
   const ncclResult_t status = ncclCommInitRankConfig(&comm_, ranks_, id, rank_, &config);
   settle(status, "ncclCommInitRankConfig");
   for (Mark& mark : marks_) VENTRIS_CUDA_CHECK(cudaEventCreateWithFlags(&mark.event, cudaEventDisableTiming));

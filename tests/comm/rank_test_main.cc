@@ -3,6 +3,7 @@
 #include <iostream>
 #include <memory>
 
+#include "comm/nccl_variables.h"
 #include "data/files/hdf5_process.h"
 #include "tests/comm/rank_test.h"
 
@@ -39,6 +40,7 @@ Communicator& world() {
 
 int main(int argc, char** argv) {
   const ventris::data::Hdf5Process reader;
+  ventris::set_nccl_variables();
 #if defined(__SANITIZE_ADDRESS__)
   __lsan_disable();  // MPI loads and unloads plug-ins as it starts, and their leaks have no name to suppress
 #endif

@@ -83,6 +83,12 @@ uint64_t wished_sum(const char* variable, int rank) {
   return wish != nullptr && std::sscanf(wish, "%d:%lu", &whose, &sum) == 2 && whose == rank ? sum : 0;
 }
 
+/// The value of an environment variable, or what holds without it.
+int number_of(const char* variable, int otherwise) {
+  const char* text = std::getenv(variable);
+  return text == nullptr ? otherwise : std::atoi(text);
+}
+
 void stop_server(NcclRank& c) {
   c.stopping = true;
   if (c.server.joinable()) c.server.join();
@@ -203,8 +209,9 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int ranks, ncclUniqueId id
   ventris::emulation::NcclHooks& hooks = ventris::emulation::nccl_hooks();
   *comm = nullptr;
   if (ranks < 1 || ranks > kMaxNcclRanks || rank < 0 || rank >= ranks || config == nullptr ||
-      config->blocking != 0)
+      number_of("NCCL_COMM_BLOCKING", config->blocking) != 0)
     return ncclInvalidArgument;
+  hooks.registers_graphs = number_of("NCCL_GRAPH_REGISTER", 1) != 0;
   const bool limited = config->maxCTAs != NCCL_CONFIG_UNDEF_INT && hooks.version >= kFirstWithMaxCtas;
   if (limited && config->maxCTAs <= 0) return ncclInvalidArgument;
   hooks.max_blocks = limited ? config->maxCTAs : 0;

@@ -237,6 +237,10 @@ TEST_F(DeviceCommunicator, RanksThatAskForDifferentCollectivesFail) {
   world().barrier();
 }
 
+TEST_F(DeviceCommunicator, BuffersOfGraphsAreNotRegistered) {
+  EXPECT_FALSE(emulation::nccl_hooks().registers_graphs);
+}
+
 TEST_F(DeviceCommunicator, SumsComeAfterEarlierWorkAndBeforeLaterWork) {
   const auto first = numbers<float>(5000, 1);
   const auto second = numbers<float>(300, 2);

@@ -18,6 +18,7 @@
 /// - Messages are sent and received in groups alone; a group is of one communicator and one stream.
 /// - Ranks that ask for different collectives, or for different counts or types, fail.
 /// - Every rank adds the numbers in the order of the ranks, so that all come to the same bits.
+/// - NCCL_COMM_BLOCKING overrides the configuration, of which only 0 is taken.
 /// - A lost rank and a failed sum leave the others in a kernel that does not end, until ncclCommAbort.
 /// - Two ranks are on one device where host, or NCCL_HOSTID, and the device's identity are the same.
 /// $VENTRIS_EMULATED_NCCL_ERROR, "RANK:N", makes sum N (from 1, of all collectives) of a rank fail while the
@@ -85,6 +86,8 @@ struct NcclHooks {
   uint64_t failing_sum = 0;  // the sum of this rank that fails, counted from 1 in each communicator; 0: none
   int max_blocks = 0;        // of a kernel of the newest communicator; 0: the library's own choice
   int priority = 0;          // of the device's work at the last sum or message
+  /// NCCL_GRAPH_REGISTER as the newest communicator reads it.
+  bool registers_graphs = true;
 };
 NcclHooks& nccl_hooks();
 
