@@ -6,7 +6,6 @@
 #include <cstdlib>
 #include <memory>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "backend/context.h"
@@ -16,8 +15,8 @@
 #include "backend/transfer.h"
 #include "comm/gradient_reducer.h"
 #include "comm/rank_device.h"
-#include "comm/shard_plan.h"
 #include "comm/tree_reducer.h"
+#include "tests/comm/emulated/device_ranks.h"
 #include "tests/comm/pretended_hosts.h"
 #include "tests/comm/rank_test.h"
 #include "tests/emulation/controls.h"
@@ -26,113 +25,14 @@
 namespace ventris {
 namespace {
 
+using testing::DeviceRow;
+using testing::expect_error;
+using testing::expect_sums;
+using testing::numbers;
+using testing::sums_by_mpi;
 using testing::world;
 
-/// Every rank has a device of its own, all of them in this host.
-class DeviceCommunicator : public ::testing::Test {
- protected:
-  void SetUp() override {
-    if (world().size() == 1) GTEST_SKIP() << "one rank sums nothing";
-    emulation::machine().devices = world().size();
-    context_ = std::make_unique<Context>(
-        ContextOptions{.device = Device::kCuda, .device_index = world().rank(), .scratch_bytes = 1 << 20});
-    communicator_ = make_device_communicator(world(), *context_);
-    ASSERT_NE(communicator_, nullptr);
-    world().barrier();  // what a test does to its communicator meets no rank that still makes its own
-  }
-  void TearDown() override {
-    emulation::nccl_hooks() = {};
-    emulation::clear_fault();
-    world().barrier();
-  }
-
-  Communicator& communicator() { return *communicator_; }
-  Context& context() { return *context_; }
-  cudaStream_t stream() { return cuda::stream_of(*context_); }
-
-  std::unique_ptr<Context> context_;
-  std::unique_ptr<Communicator> communicator_;
-};
-
-/// A row of device memory, filled by work of the context's stream.
-template <typename T>
-class DeviceRow {
- public:
-  DeviceRow(Context& context, const std::vector<T>& values)
-      : context_(context), count_(static_cast<int64_t>(values.size())) {
-    VENTRIS_CUDA_CHECK(cudaMalloc(&data_, bytes()));
-    VENTRIS_CUDA_CHECK(cudaMallocHost(&host_, bytes()));
-    fill(values);
-  }
-  ~DeviceRow() {
-    static_cast<void>(cudaFree(data_));
-    static_cast<void>(cudaFreeHost(host_));
-  }
-  DeviceRow(const DeviceRow&) = delete;
-  DeviceRow& operator=(const DeviceRow&) = delete;
-
-  /// The copy to the device is only enqueued.
-  void fill(const std::vector<T>& values) {
-    std::copy(values.begin(), values.end(), host_);
-    enqueue_fill();
-  }
-  void enqueue_fill() {
-    VENTRIS_CUDA_CHECK(
-        cudaMemcpyAsync(data_, host_, bytes(), cudaMemcpyHostToDevice, cuda::stream_of(context_)));
-  }
-  Tensor view() { return {data_, 1, count_, count_, sizeof(T) == 4 ? DType::kF32 : DType::kF64}; }
-  std::vector<T> get() {
-    std::vector<T> values(static_cast<size_t>(count_));
-    copy_to_host(context_, values.data(), data_, bytes());
-    return values;
-  }
-
- private:
-  size_t bytes() const { return static_cast<size_t>(count_) * sizeof(T); }
-  Context& context_;
-  int64_t count_;
-  T* data_ = nullptr;
-  T* host_ = nullptr;
-};
-
-/// Numbers of this rank that are no round ones.
-template <typename T>
-std::vector<T> numbers(size_t count, int seed = 0) {
-  std::vector<T> values(count);
-  for (size_t i = 0; i < count; ++i)
-    values[i] = T(1) / static_cast<T>(i % 1009 + 3 + static_cast<size_t>(7 * world().rank() + seed));
-  return values;
-}
-
-/// The oracle: the plain sum of MPI.
-template <typename T>
-std::vector<T> sums_by_mpi(std::vector<T> values) {
-  const auto count = static_cast<int64_t>(values.size());
-  world().all_reduce_sum({values.data(), 1, count, count, sizeof(T) == 4 ? DType::kF32 : DType::kF64});
-  return values;
-}
-
-template <typename T>
-void expect_sums(const std::vector<T>& got, const std::vector<T>& expected) {
-  ASSERT_EQ(got.size(), expected.size());
-  const auto tolerance = testing::tolerance_of(sizeof(T) == 4 ? DType::kF32 : DType::kF64);
-  for (size_t i = 0; i < got.size(); ++i) {
-    if (!testing::close(got[i], expected[i], tolerance)) FAIL() << i << ": " << got[i] << " " << expected[i];
-  }
-}
-
-/// Expects an Error of this code from `call` on every rank, that says all of `parts`.
-template <typename Call>
-void expect_error(ExitCode code, const std::vector<std::string>& parts, const Call& call) {
-  try {
-    call();
-    FAIL() << "no error";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), code) << error.what();
-    for (const std::string& part : parts)
-      EXPECT_NE(std::string(error.what()).find(part), std::string::npos) << part << ": " << error.what();
-  }
-}
+using DeviceCommunicator = testing::DeviceRanks;
 
 TEST_F(DeviceCommunicator, SumsAreThoseOfMpiAndHaveTheSameBitsOnEveryRank) {
   EXPECT_EQ(communicator().rank(), world().rank());
@@ -151,90 +51,6 @@ TEST_F(DeviceCommunicator, SumsAreThoseOfMpiAndHaveTheSameBitsOnEveryRank) {
     communicator().all_reduce_sum(wide.view());
     expect_sums(wide.get(), sums_by_mpi(doubles));
   }
-}
-
-/// Of equal segments of all ranks, that of this rank.
-template <typename T>
-std::vector<T> own_segment(const std::vector<T>& all) {
-  const size_t count = all.size() / static_cast<size_t>(world().size());
-  const auto begin = all.begin() + static_cast<std::ptrdiff_t>(count) * world().rank();
-  return {begin, begin + static_cast<std::ptrdiff_t>(count)};
-}
-
-TEST_F(DeviceCommunicator, ReduceScatterLeavesEachRankTheSumsOfMpiInItsSegment) {
-  for (const size_t of_a_rank : {1, 1000, 40009}) {
-    const auto values = numbers<float>(of_a_rank * static_cast<size_t>(world().size()));
-    DeviceRow<float> row(context(), values);
-    communicator().start_reduce_scatter_sum(row.view());
-    communicator().finish_reductions();
-    expect_sums(own_segment(row.get()), own_segment(sums_by_mpi(values)));
-  }
-}
-
-TEST_F(DeviceCommunicator, AllGatherSendsTheSegmentOfEachRankInEveryRangeAlsoInAGraph) {
-  const auto ranks = static_cast<size_t>(world().size());
-  DeviceRow<float> row(context(), std::vector<float>(ranks * 50'003));
-  const auto first = static_cast<int64_t>(ranks * 3);
-  const auto second = static_cast<int64_t>(ranks * 50'000);
-  StepGraph graph(context(), /*capture=*/true);
-  for (int run = 0; run < 4; ++run) {
-    // As after an update, with the values of this rank in its segment.
-    std::vector<float> expected;
-    for (const int64_t count : {first, second}) {
-      for (int64_t i = 0; i < count; ++i)
-        expected.push_back(static_cast<float>(i * world().size() / count * 1000 + i % 997 + run));
-    }
-    std::vector<float> own(expected.size(), -1.0F);
-    for (const auto& [begin, count] : {std::pair{int64_t{0}, first}, {first, second}}) {
-      const int64_t part = count / world().size();
-      std::copy_n(expected.begin() + begin + world().rank() * part, part,
-                  own.begin() + begin + world().rank() * part);
-    }
-    row.fill(own);
-    graph.run([&] {
-      communicator().start_all_gather({row.view().col_range(0, first), row.view().col_range(first, second)});
-      communicator().finish_reductions();
-    });
-    EXPECT_TRUE(row.get() == expected) << run;
-  }
-  communicator().start_all_gather({});
-  communicator().finish_reductions();
-}
-
-TEST_F(DeviceCommunicator, TheReducerOfOwnersLeavesEachRankItsSumsAlsoInAGraph) {
-  const int64_t unit = ShardPlan::unit();
-  const ShardPlan owners(9 * unit + 5, 4 * unit * 4, world().size(), unit);
-  EXPECT_GT(owners.buckets().count(), 1);
-  EXPECT_FALSE(owners.in_equal_segments(owners.buckets().count() - 1));
-  DeviceRow<float> row(context(), std::vector<float>(static_cast<size_t>(owners.elements())));
-  GradientReducer reducer(context(), communicator(), row.view(), owners);
-  StepGraph graph(context(), /*capture=*/true);
-  for (int step = 0; step < 3; ++step) {
-    const auto values = numbers<float>(static_cast<size_t>(owners.elements()), step);
-    row.fill(values);
-    graph.run([&] {
-      for (const int64_t begin : {9 * unit, 5 * unit, 3 * unit, int64_t{0}}) reducer.ready(begin);
-      reducer.finish();
-    });
-    const std::vector<float> got = row.get();
-    const std::vector<float> sums = sums_by_mpi(values);
-    for (const TreeNode& own : owners.ranges_of(world().rank())) {
-      expect_sums(std::vector<float>(got.begin() + own.begin, got.begin() + own.end),
-                  std::vector<float>(sums.begin() + own.begin, sums.begin() + own.end));
-    }
-  }
-}
-
-TEST_F(DeviceCommunicator, RanksThatAskForDifferentCollectivesFail) {
-  DeviceRow<float> row(context(), numbers<float>(400));
-  const int64_t count = 100 * (world().rank() == 0 ? 1 : 4);
-  expect_error(ExitCode::kUnavailable, {}, [&] {
-    communicator().start_all_gather({row.view().col_range(0, count)});
-    communicator().finish_reductions();
-    synchronize(context());
-    communicator().progress();
-  });
-  world().barrier();
 }
 
 TEST_F(DeviceCommunicator, BuffersOfGraphsAreNotRegistered) {
