@@ -187,7 +187,7 @@ def options_used(line, commands, scripts):
             owner = word if word in commands else after if after in commands else None
         elif owner in scripts and words[i - 1].startswith("--"):
             continue  # its value
-        elif name in ("cpu.sbatch", "gpu.sbatch", "train.sbatch"):
+        elif name in ("cpu.sbatch", "gpu.sbatch"):
             owner = "train"
         elif script or name in OPTIONS_OF_OTHERS:
             owner = script or name

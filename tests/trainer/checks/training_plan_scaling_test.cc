@@ -173,9 +173,9 @@ TEST(PredictedStepTest, OwnersSumTheirSegmentsAndSendTheirParameters) {
   const auto buckets =
       static_cast<double>(OptimizerShard::plan_of(store, run.device, run.ranks).buckets().count());
   EXPECT_GE(buckets, parameters / (1 << 20));
-  // Three quarters of all gradients, in f32, three messages a bucket, and then of all parameters, in bf16,
-  // three messages.
+  // Three quarters of all gradients, in f32, and then of all parameters, in bf16; three messages a bucket.
   EXPECT_NEAR(step.sums, 0.75 * 4e-9 * parameters + 3 * buckets * kLink.latency + 10 * kLink.latency, 1e-5);
+  // The parameters of all buckets go at once.
   EXPECT_NEAR(step.sharing, 0.75 * 2e-9 * parameters + 3 * kLink.latency + 4 * kLink.latency, 1e-3);
   EXPECT_DOUBLE_EQ(step.step(), step.compute + step.fixed + step.exposed + step.sharing);
   run.ranks = 1;
@@ -185,6 +185,7 @@ TEST(PredictedStepTest, OwnersSumTheirSegmentsAndSendTheirParameters) {
 TEST(PredictedStepTest, OwnersOnDevicesScatterGradientsAndGatherParametersInRings) {
   PlannedLink link = kLink;
   link.latency = link.host_latency = 0.0;
+  link.bytes_per_second = 0.5e9;  // 2 GB/s over the four links of a host
   ScalingInputs run = base_of(8, Device::kCuda);
   run.ranks_per_host = 4;
   run.shard_optimizer = true;
@@ -195,10 +196,10 @@ TEST(PredictedStepTest, OwnersOnDevicesScatterGradientsAndGatherParametersInRing
   // Seven eighths of all gradients in f32, and of all parameters in bf16, at the rate inside a host, 1 GB/s.
   EXPECT_NEAR(step.sums, 7.0 / 8.0 * 4e-9 * parameters, 1e-5);
   EXPECT_NEAR(step.sharing, 7.0 / 8.0 * 2e-9 * parameters, 1e-3);
-  // Exchanges of partial sums inside hosts send three quarters, and then an eighth to the other host.
+  // Exchanges of partial sums send three quarters inside hosts, and then each rank an eighth over its link.
   run.reduction = Reduction::kReproducible;
   const PredictedStep in_tree = predict_step(link, run);
-  EXPECT_NEAR(in_tree.sums, (0.75 + 0.125) * 4e-9 * parameters, 1e-5);
+  EXPECT_NEAR(in_tree.sums, (0.75 + 2 * 0.125) * 4e-9 * parameters, 1e-5);
   EXPECT_DOUBLE_EQ(in_tree.sharing, step.sharing);
 }
 
