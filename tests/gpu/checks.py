@@ -214,6 +214,8 @@ def lose_a_rank(kit, stage, sent, code, says):
         begin = time.monotonic()
         os.kill(ranks[1], sent)
         ended = job.end(LATE + 15)
+        while any(map(runs, ranks)) and time.monotonic() < begin + LATE + 15:
+            time.sleep(0.01)
         seconds, text = time.monotonic() - begin, job.said()
         left = [rank for rank in ranks if runs(rank)]
     if ended != code or says not in text or left:

@@ -56,16 +56,13 @@ def model_flops(kit, shape):
 
 
 def train(kit, stage, name, preset, *options, seconds, warmup_seconds, **variables):
-    """Steps without the first ones, until the run is ended. Raises table.Failed."""
+    """Steps without the first ones, until the time is over and there were two reports; then the run is ended. Raises table.Failed."""
     words = stage.training(name, *options, steps=MANY, preset=preset)
-    read = lambda: kits.metrics(stage.path(name), "elapsed_seconds")
-    elapsed = lambda lines: lines[-1]["elapsed_seconds"] - lines[0]["elapsed_seconds"] if lines else -1.0
+    since = lambda lines, seconds: [line for line in lines if line["elapsed_seconds"] - lines[0]["elapsed_seconds"] >= seconds]
+    read = lambda: since(kits.metrics(stage.path(name), "elapsed_seconds"), warmup_seconds)
     with kits.Background(stage, words, **variables) as run:
-        run.wait_for(lambda: elapsed(read()) >= warmup_seconds + seconds)
-        lines = read()
-    counted = [line for line in lines if line["elapsed_seconds"] - lines[0]["elapsed_seconds"] >= warmup_seconds]
-    if len(counted) < 2:
-        raise table.Failed(f"fewer than two reports after {warmup_seconds:g} s")
+        run.wait_for(lambda: len(since(read(), seconds)) > 0 and len(read()) > 1)
+        counted = read()
     first, last = counted[0], counted[-1]
     took, steps, tokens = (last[key] - first[key] for key in ("elapsed_seconds", "step", "target_tokens"))
     shutil.rmtree(stage.path(name))

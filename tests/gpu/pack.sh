@@ -148,16 +148,16 @@ import subprocess
 import sys
 
 kit, of_cuda = sys.argv[1:]
-# Those that the program opens by name when a device is first used, which its file holds as text.
-opened = re.compile(rb"lib(?:cublasLt|nccl)[.]so[.][0-9]+(?=\0)")
+# Those that the program opens by name when a device is first used.
+told = subprocess.run([os.path.join(kit, "bin", "ventris"), "--version"], capture_output=True, text=True, check=True).stdout
+cuda = re.search(r"^CUDA: *yes, CUDA (\d+)[.]\d+, architectures", told, re.MULTILINE)
+opened = [f"libcublasLt.so.{cuda[1]}", "libnccl.so.2"] if cuda else []
 libraries, versions = {}, [(2, 0)]
 for folder in ("programs", "libs"):
     for name in sorted(os.listdir(os.path.join(kit, folder))):
         told = subprocess.run(["readelf", "-dVW", os.path.join(kit, folder, name)], capture_output=True, text=True, check=True).stdout
-        with open(os.path.join(kit, folder, name), "rb") as file:
-            by_name = {found.decode() for found in opened.findall(file.read())} if folder == "programs" else set()
-        needed = {library for library in re.findall(r"\(NEEDED\).*\[(.*)\]", told) if re.match(of_cuda, library)}
-        for library in sorted(needed | by_name):
+        needed = [library for library in re.findall(r"\(NEEDED\).*\[(.*)\]", told) if re.match(of_cuda, library)]
+        for library in {*needed, *(opened if name == "ventris" else [])}:
             libraries.setdefault(library, []).append(name)
         versions += [tuple(map(int, found.split("."))) for found in re.findall(r"GLIBC_([0-9.]+)", told)]
 facts = {"cuda_libraries": libraries, "glibc": "glibc " + ".".join(map(str, max(versions)))}
