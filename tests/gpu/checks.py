@@ -16,7 +16,8 @@ import table
 OPERATIONS = "-*Model*:*Golden*:*Training*:*Validation*:*Optimizer*"
 # Kernels with shared memory and exchanges between threads, attention and those that work on rows, without the shapes that take longest.
 ROWS = ("*Attention*:*LayerNorm*:*CrossEntropy*:*LogSoftmaxTopK*:*LogProbability*:*BiasBackward*:*SumOf*Squares*"
-        "-*rate30*:*x1024*:*x4093*:*x4104*:*x16384*:*x2600*:*x12288*:*x24576*:*x8208*:*300x521*:*long_keys*:*every_short_length*:*wide_causal*")
+        "-*LayerNorm*rate30:*67x1024*:*x4093*:*x4104*:*x16384*:*x2600*:*x8208*:*x12288*:*x24576*:*x60000*:*300x521*"
+        ":*Attention.*f32_self_*:*Attention.*f32_across_*:*Attention.*f32_long*:*bf16_every_short_length_causal*:*bf16_wide_causal*")
 ERROR_OF_SANITIZER = 9
 NCCL_REFUSES = re.compile(r"nccl\w+ failed: .*")
 LATE = 5  # seconds of --comm-timeout

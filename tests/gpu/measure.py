@@ -157,7 +157,7 @@ def profile(kit, stage, ncu, preset, metrics, seconds):
         "base", "--metrics", ",".join(metrics), "--launch-skip", count // 2, "--launch-count", 5 * count // 2, "--kill", "yes", "--log-file", rows,
         *kit.without_shell(stage.training(f"{preset}-{len(metrics)}", "--no-cuda-graph", steps=6, preset=preset)), most=seconds)
     if not os.path.exists(rows):
-        raise table.Failed(finished.reason or "ncu wrote nothing")
+        raise ValueError(f"ncu wrote nothing; {finished.reason}")
     with open(rows, encoding="utf-8", errors="replace") as file:
         text = file.read()
     try:
