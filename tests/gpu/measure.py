@@ -50,7 +50,7 @@ def model_flops(kit, shape):
         pairs = [tuple(map(int, line.split())) for line in file]
     n, m = (sum(pair[side] for pair in pairs) for side in (0, 1))
     d, ff, layers = shape.d_model, shape.d_ff, shape.layers
-    products = layers * (n * (4 * d * d + 2 * d * ff) + m * (6 * d * d + 2 * d * ff) + n * 2 * d * d) + m * d * plan.VOCABULARY
+    products = layers * (n * (4 * d * d + 2 * d * ff) + m * (6 * d * d + 2 * d * ff) + n * 2 * d * d) + m * d * shape.tokens
     scores = sum(a * a + b * (b + 1) / 2 + a * b for a, b in pairs)
     return (6 * products + 12 * layers * d * scores) / m
 

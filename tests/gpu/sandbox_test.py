@@ -221,8 +221,10 @@ class Kit(unittest.TestCase):
         for words in (r"\| \*\*step, ms\*\* \| \*\*[0-9.]+\*\* \| \*\*[0-9.]+\*\* \|", r"\| step without a graph, ms \| [0-9.]+ \|  \|",
                       r"\| its products alone, ms \| [0-9.]+ \| [0-9.]+ \|", r"\| kernels under `ncu`: all, products, ms \| 0.01, 0.01 \| 0.01, 0.01 \|",
                       r"\(`--no-cuda-graph`\): present, variant, ms \|  \| [0-9.]+, [0-9.]+ \|", r"\| copy of memory, TB/s \| [0-9.]+ \|",
-                      r"\| adam_step \| 1 \| 0.005 \| 50.0 % \| 0.40 \| 50 % \|", r"\| tiny \| 2 \| reproducible, sharded optimizer \| [0-9.]+ \| \w{32} \|",
-                      *([r"\| PyTorch, padded, ms; ventris over it \| [0-9.]+; [0-9.]+ \|", r"\| PyTorch, packed, compiled \(a mask, attention dropout 0.3\), ms",
+                      r"\| adam_step \| 1 \| 0.005 \| 50.0 % \| 0.40 \| 50 % \|",
+                      r"\| tiny \| 2 \| reproducible, sharded optimizer \| [0-9.]+ \| \w{32} \|",
+                      *([r"\| PyTorch, padded, ms; ventris over it \| [0-9.]+; [0-9.]+ \|",
+                         r"\| PyTorch, packed, compiled \(a mask, attention dropout 0.3\), ms",
                          r"\| attention of a layer, forward and backward, PyTorch, a mask, dropout 0, ms \| [0-9.]+ \|"] if FULL else [])):  # fmt: skip
             self.assertRegex(summary, words)
 
