@@ -1,6 +1,8 @@
 #include "backend/attention_cuda.h"
+#include "backend/context_cuda.h"
 #include "backend/cuda/attention_long.cuh"
 #include "backend/op_checks.h"
+#include "backend/resident_blocks.h"
 
 namespace ventris {
 namespace {
@@ -10,8 +12,8 @@ using namespace cuda;
 /// The block: all gradients of a sentence of at most kTile queries and keys, for the heads from `head` on. A
 /// warp first has 16 queries: it leaves M * P and dS in shared memory, with D = rowsum(M * P * dP) summed in
 /// registers. Then it has 16 keys, for dV and dK, and 16 queries again, for dQ. `value` is no longer needed
-/// then: results are written through it.
-template <int kHead, int kTile>
+/// then: results are written through it. kLess: as in Tiles; the bits are the same.
+template <int kHead, int kTile, bool kLess>
 __device__ __forceinline__ void differentiate_sentence(const TensorBackward& f, const Turn& turn,
                                                        const NextTurn& next) {
   const WorkItem& item = turn.item;
@@ -20,6 +22,7 @@ __device__ __forceinline__ void differentiate_sentence(const TensorBackward& f, 
   constexpr int kRow = kPaddedRow<kHead>;
   constexpr int kWeightRow = kPaddedRow<kTile>;
   const Tiles<kHead> tiles;
+  BF16* const d_scores = tiles.template d_score<kLess>();
   const WarpPlace<kTile> place;
   const AttentionInputs<BF16>& in = f.in;
   const Span span = item.span(head + place.head, kHead);
@@ -63,23 +66,29 @@ __device__ __forceinline__ void differentiate_sentence(const TensorBackward& f, 
     d[1] = quad_sum(d[1]);
     differentiate<kPairs>(in.mask, used, d, kept, s, d_p);
     keep_pairs<kPairs>(s, used, tiles.weight + own_row * kWeightRow, kWeightRow);
-    keep_pairs<kPairs>(d_p, used, tiles.d_score + own_row * kWeightRow, kWeightRow);
+    if constexpr (!kLess) keep_pairs<kPairs>(d_p, used, d_scores + own_row * kWeightRow, kWeightRow);
   }
   sync_threads();
   BF16* room = tiles.value + own_row * kRow;
-  if (there && own < span.keys) {
-    const int first = in.causal ? own / 16 : 0;
-    const int end = pairs_of(span.queries);
-    const int rows = at_most_16(span.keys - own);
-    const int64_t t = span.key_begin + own;
-    const int weights = head_row * kWeightRow + own;
+  const bool has_keys = there && own < span.keys;
+  const int first = in.causal ? own / 16 : 0;
+  const int end = pairs_of(span.queries);
+  const int rows = at_most_16(span.keys - own);
+  const int64_t t = span.key_begin + own;
+  const int weights = head_row * kWeightRow + own;
+  if (has_keys) {
     float sum[kHead / 8][4] = {};
     multiply_by_queries<kHead, kTile>(tiles.weight + weights, tiles.d_out + head_row * kRow, first, end, sum);
     store_tile<kHead>(sum, {1.0F, 1.0F}, room, rows, f.d_value.row(t) + span.column, f.d_value.stride);
-#pragma unroll
-    for (auto& n : sum) n[0] = n[1] = n[2] = n[3] = 0.0F;
-    multiply_by_queries<kHead, kTile>(tiles.d_score + weights, tiles.query + head_row * kRow, first, end,
-                                      sum);
+  }
+  if constexpr (kLess) {
+    sync_threads();
+    keep_pairs<kPairs>(d_p, used, d_scores + own_row * kWeightRow, kWeightRow);
+    sync_threads();
+  }
+  if (has_keys) {
+    float sum[kHead / 8][4] = {};
+    multiply_by_queries<kHead, kTile>(d_scores + weights, tiles.query + head_row * kRow, first, end, sum);
     store_tile<kHead>(sum, {in.scale, in.scale}, room, rows, f.d_key.row(t) + span.column, f.d_key.stride);
   }
   if (there && own < span.queries) {
@@ -88,7 +97,7 @@ __device__ __forceinline__ void differentiate_sentence(const TensorBackward& f, 
     for (int j = 0; j < used; ++j) {
       uint32_t a[4];
       load_matrices<false>(
-          a, tiles.d_score + (own_row + place.lane % 16) * kWeightRow + place.lane / 16 * 8 + 16 * j);
+          a, d_scores + (own_row + place.lane % 16) * kWeightRow + place.lane / 16 * 8 + 16 * j);
       multiply_rows<kHead>(a, tiles.key + (head_row + 16 * j) * kRow, sum);
     }
     store_tile<kHead>(sum, {in.scale, in.scale}, room, at_most_16(span.queries - own),
@@ -98,9 +107,8 @@ __device__ __forceinline__ void differentiate_sentence(const TensorBackward& f, 
 
 /// Blocks draw pieces of work, the longest first, and write their rows of d_query, d_key and d_value; then
 /// they clear the rows past the last token. Shared: Tiles.
-template <int kHead>
-__global__ void __launch_bounds__(kTensorThreads, kHead == 128 ? 2 : 4)
-    gradients_on_tensor_cores(TensorBackward f) {
+template <int kHead, bool kLess>
+__device__ __forceinline__ void take_gradient_turns(const TensorBackward& f) {
   enum Kind { kKeys, kQueries, kAtMost64, kAtMost32, kAtMost16, kQueryPadding, kKeyPadding, kKinds };
   __shared__ TurnKind kinds[kKinds];
   const int32_t* last_query = f.in.query_offsets + f.in.sentences;
@@ -117,15 +125,15 @@ __global__ void __launch_bounds__(kTensorThreads, kHead == 128 ? 2 : 4)
   }
   take_turns(f.work.ticket, kinds, [&](const Turn& turn, const NextTurn& next) {
     if (turn.kind == kKeys) {
-      differentiate_keys<kHead>(f, turn, next);
+      differentiate_keys<kHead, kLess>(f, turn, next);
     } else if (turn.kind == kQueries) {
       differentiate_queries<kHead>(f, turn, next);
     } else if (turn.kind == kAtMost64) {
-      differentiate_sentence<kHead, 64>(f, turn, next);
+      differentiate_sentence<kHead, 64, kLess>(f, turn, next);
     } else if (turn.kind == kAtMost32) {
-      differentiate_sentence<kHead, 32>(f, turn, next);
+      differentiate_sentence<kHead, 32, kLess>(f, turn, next);
     } else if (turn.kind == kAtMost16) {
-      differentiate_sentence<kHead, 16>(f, turn, next);
+      differentiate_sentence<kHead, 16, kLess>(f, turn, next);
     } else {
       next.begin();
       if (turn.kind == kQueryPadding) {
@@ -136,6 +144,17 @@ __global__ void __launch_bounds__(kTensorThreads, kHead == 128 ? 2 : 4)
       }
     }
   });
+}
+
+template <int kHead>
+__global__ void __launch_bounds__(kTensorThreads, kHead == 128 ? 2 : 4)
+    gradients_on_tensor_cores(TensorBackward f) {
+  take_gradient_turns<kHead, false>(f);
+}
+/// For devices that have too little shared memory for two blocks of the other (resident_blocks.h).
+template <int kHead>
+__global__ void __launch_bounds__(kTensorThreads, 2) gradients_in_less_memory(TensorBackward f) {
+  take_gradient_turns<kHead, true>(f);
 }
 
 }  // namespace
@@ -155,10 +174,16 @@ void attention_backward_tensor_cuda(Context& context, const AttentionBackwardArg
                          .work = work_of(context, args)};
   dispatch_head(f.in.d_head, [&](auto head) {
     constexpr int kHead = decltype(head)::value;
-    launch_resident(
-        context,
-        {.name = "gradients_on_tensor_cores", .block = kTensorThreads, .shared_bytes = Tiles<kHead>::kBytes},
-        max_tiles(args) * args.heads, gradients_on_tensor_cores<kHead>, f);
+    const auto launch_turns = [&](const char* name, bool less, auto kernel) {
+      launch_resident(context,
+                      {.name = name, .block = kTensorThreads, .shared_bytes = Tiles<kHead>::bytes(less)},
+                      max_tiles(args) * args.heads, kernel, f);
+    };
+    if (keeps_less(context.cuda().shared_bytes, Tiles<kHead>::bytes(false), Tiles<kHead>::bytes(true))) {
+      launch_turns("gradients_in_less_memory", true, gradients_in_less_memory<kHead>);
+    } else {
+      launch_turns("gradients_on_tensor_cores", false, gradients_on_tensor_cores<kHead>);
+    }
   });
 }
 

@@ -28,7 +28,7 @@ CudaDevicePtr make_cuda_device(int index) {
     return value;
   };
   device->processors = attribute(cudaDevAttrMultiProcessorCount);
-  device->block_shared_bytes = static_cast<size_t>(attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin));
+  device->shared_bytes = static_cast<size_t>(attribute(cudaDevAttrMaxSharedMemoryPerMultiprocessor));
   VENTRIS_CUDA_CHECK(cudaStreamCreateWithFlags(&device->stream, cudaStreamNonBlocking));
   VENTRIS_BLAS_CHECK(cublasLtCreate(&device->blas));
   device->workspace = allocate_cuda(CudaDevice::kWorkspaceBytes, "the workspace of cuBLASLt");

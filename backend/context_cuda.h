@@ -20,7 +20,7 @@ struct CudaDevice {
 
   int index = 0;
   int processors = 0;             // multiprocessors
-  size_t block_shared_bytes = 0;  // shared memory that a block can have
+  size_t shared_bytes = 0;        // of a multiprocessor: shared memory
   cudaStream_t stream = nullptr;  // does not wait for the default stream
   cublasLtHandle_t blas = nullptr;
   char* workspace = nullptr;  // of cuBLASLt; its address never changes, as captured graphs hold it

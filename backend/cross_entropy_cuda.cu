@@ -6,6 +6,7 @@
 #include "backend/cuda/launch.cuh"
 #include "backend/cuda/mma.cuh"
 #include "backend/kernels_cuda.h"
+#include "backend/resident_blocks.h"
 
 namespace ventris {
 namespace {
@@ -128,9 +129,9 @@ __device__ __forceinline__ typename Soft::RowPart cross_entropy_warp_total(const
 
 /// One block: one row; only it writes the row's gradient, loss and nll. A thread has every
 /// kCrossEntropyThreads-th pack and loose column in both passes, and one of the listed targets. With kKept
-/// the packs are copied to shared memory once (f.packs of them), otherwise they are read again. Without
-/// kWeighted all weights are 1, but with soft targets, where f.weights says it. A label or target outside of
-/// the vocabulary gives a loss of NaN.
+/// the packs are copied to shared memory once (f.packs of them), otherwise they are read again: the bits are
+/// the same. Without kWeighted all weights are 1, but with soft targets, where f.weights says it. A label or
+/// target outside of the vocabulary gives a loss of NaN.
 template <typename T, bool kKept, bool kWeighted, typename Soft>
 __device__ __forceinline__ void loss_of_row(const CrossEntropyProblem<T>& f, const Soft& soft) {
   using RowPart = typename Soft::RowPart;
@@ -316,12 +317,10 @@ void cross_entropy_cuda(Context& context, const CrossEntropyArgs& args) {
                                    .gradient_scale = args.gradient ? args.gradient_scale : nullptr,
                                    .loss = args.loss.as<float>(),
                                    .nll = args.nll.as<float>()};
-    // What the kernel declares, with room for its alignment.
-    constexpr size_t kOwnBytes = 1024;
     static_assert(sizeof(Targets<true>::RowPart) * kCrossEntropyWarps + sizeof(Targets<true>::RowGradient) <=
-                  kOwnBytes / 2);
+                  kDeclaredSharedBytes / 2);
     const size_t row_bytes = static_cast<size_t>(packs) * sizeof(Packed<T>);
-    const bool kept = args.gradient && row_bytes + kOwnBytes <= context.cuda().block_shared_bytes;
+    const bool kept = args.gradient && !keeps_less(context.cuda().shared_bytes, row_bytes, 0);
     const auto launch_rows = [&](const char* name, auto kernel, const auto&... arguments) {
       launch({.name = name,
               .grid = static_cast<unsigned>(args.logits.rows),

@@ -15,18 +15,27 @@ struct TensorBackward {
   WorkLists work;
 };
 
-/// The tiles of a block in shared memory. Of weights, rows are queries and columns are keys.
+/// The tiles of a block in shared memory. Of weights, rows are queries and columns are keys. With less memory
+/// M * P and dS take turns in one tile, and dS stays in registers meanwhile.
 template <int kHead>
 struct Tiles {
-  static constexpr int kElements = 4 * kTileElements<kHead> + 2 * kTileElements<kTileRows>;
-  static constexpr size_t kBytes = kElements * sizeof(BF16);
+  static constexpr size_t bytes(bool less) {
+    constexpr size_t kOperands = 4 * kTileElements<kHead>;
+    constexpr size_t kWeights = kTileElements<kTileRows>;
+    return sizeof(BF16) * (kOperands + (less ? kWeights : 2 * kWeights));
+  }
 
   BF16* query = dynamic_shared<BF16>();
   BF16* key = query + kTileElements<kHead>;
   BF16* d_out = key + kTileElements<kHead>;
   BF16* value = d_out + kTileElements<kHead>;
-  BF16* weight = value + kTileElements<kHead>;        // M * P
-  BF16* d_score = weight + kTileElements<kTileRows>;  // dS
+  BF16* weight = value + kTileElements<kHead>;  // M * P
+
+  /// dS
+  template <bool kLess>
+  __device__ __forceinline__ BF16* d_score() const {
+    return kLess ? weight : weight + kTileElements<kTileRows>;
+  }
 };
 
 /// Log-sum-exps of this lane's two rows of the warp's 16 queries, for powers of two; 0 after the last query.

@@ -39,20 +39,20 @@ inline constexpr int kChunk = 16;  // keys at a time in the registers of a warp,
 inline constexpr int kChunkPairs = kChunk / 16;
 
 /// dS and M * P, as differentiate leaves them, of the warp's 16 queries (the first is `own`) and the `used`
-/// pairs of keys from `key` on, which are the rows from `row` on of the tiles of keys and values.
-template <int kHead>
+/// pairs of keys from `key` on, which are the rows from `row` on of the tiles of keys and values. s and d_p:
+/// zeros before.
+template <int kHead, int kPairs>
 __device__ __forceinline__ void differentiate_chunk(const TensorBackward& f, const Tiles<kHead>& tiles,
                                                     const Span& span, int own, int key, int row, int head,
                                                     int used, const float (&log_sum)[2], const float (&d)[2],
-                                                    float (&s)[2 * kChunkPairs][4],
-                                                    float (&d_p)[2 * kChunkPairs][4]) {
+                                                    float (&s)[2 * kPairs][4], float (&d_p)[2 * kPairs][4]) {
   constexpr int kRow = kPaddedRow<kHead>;
   const int own_row = static_cast<int>(threadIdx.x / kWarp) * kWarpRows;
-  multiply_transposed<kHead, kChunkPairs>(tiles.query + own_row * kRow, tiles.key + row * kRow, used, s);
-  multiply_transposed<kHead, kChunkPairs>(tiles.d_out + own_row * kRow, tiles.value + row * kRow, used, d_p);
-  uint32_t kept[kChunkPairs];
-  weigh<kChunkPairs>(f, span, own, key, head, used, log_sum, s, d_p, kept);
-  differentiate<kChunkPairs>(f.in.mask, used, d, kept, s, d_p);
+  multiply_transposed<kHead, kPairs>(tiles.query + own_row * kRow, tiles.key + row * kRow, used, s);
+  multiply_transposed<kHead, kPairs>(tiles.d_out + own_row * kRow, tiles.value + row * kRow, used, d_p);
+  uint32_t kept[kPairs];
+  weigh<kPairs>(f, span, own, key, head, used, log_sum, s, d_p, kept);
+  differentiate<kPairs>(f.in.mask, used, d, kept, s, d_p);
 }
 
 /// The block: dQ of a tile of queries, against all tiles of keys that they see.
@@ -96,7 +96,8 @@ __device__ __forceinline__ void differentiate_queries(const TensorBackward& f, c
       const int used = pairs_of(keys < kChunk ? keys : kChunk);
       float s[2 * kChunkPairs][4] = {};
       float d_p[2 * kChunkPairs][4] = {};
-      differentiate_chunk<kHead>(f, tiles, span, own, tile + row, row, head, used, log_sum, d, s, d_p);
+      differentiate_chunk<kHead, kChunkPairs>(f, tiles, span, own, tile + row, row, head, used, log_sum, d, s,
+                                              d_p);
 #pragma unroll
       for (int j = 0; j < kChunkPairs; ++j) {
         if (j >= used) continue;
@@ -113,15 +114,18 @@ __device__ __forceinline__ void differentiate_queries(const TensorBackward& f, c
 }
 
 /// The block: dK and dV of a tile of keys, against all tiles of queries that see them. A warp has 16 queries
-/// for M * P and dS, which go through shared memory, and 16 keys for the sums.
-template <int kHead>
+/// for M * P and dS, which go through shared memory, and 16 keys for the sums. kLess: as in Tiles; then all
+/// keys of the tile are one chunk. The bits are the same.
+template <int kHead, bool kLess>
 __device__ __forceinline__ void differentiate_keys(const TensorBackward& f, const Turn& turn,
                                                    const NextTurn& next) {
   const WorkItem& item = turn.item;
   const int head = turn.head;
   constexpr int kRow = kPaddedRow<kHead>;
   constexpr int kWeightRow = kPaddedRow<kTileRows>;
+  constexpr int kPairs = kLess ? kTileRows / 16 : kChunkPairs;
   const Tiles<kHead> tiles;
+  BF16* const d_scores = tiles.template d_score<kLess>();
   const WarpPlace<kTileRows> place;
   const AttentionInputs<BF16>& in = f.in;
   const Span span = item.span(head, kHead);
@@ -143,29 +147,41 @@ __device__ __forceinline__ void differentiate_keys(const TensorBackward& f, cons
     async_wait<0>();
     sync_threads();
     const int own = tile + place.first;
+    float d_p[2 * kPairs][4];
+    int used = 0;
     if (own < span.queries) {
       float log_sum[2];
       float d[2];
       load_log_sums(f, span, own, head, log_sum);
       row_products<kHead>(f, span, own, tiles.d_out + place.first * kRow, d);
       const int own_seen = in.limit(own + kWarpRows - 1, item.first + tile_keys) - item.first;
-      for (int row = 0; row < own_seen; row += kChunk) {
-        const int used = pairs_of(own_seen - row < kChunk ? own_seen - row : kChunk);
-        float s[2 * kChunkPairs][4] = {};
-        float d_p[2 * kChunkPairs][4] = {};
-        differentiate_chunk<kHead>(f, tiles, span, own, item.first + row, row, head, used, log_sum, d, s,
-                                   d_p);
+      for (int row = 0; row < own_seen; row += 16 * kPairs) {
+        used = pairs_of(own_seen - row < 16 * kPairs ? own_seen - row : 16 * kPairs);
+        float s[2 * kPairs][4] = {};
+#pragma unroll
+        for (auto& n : d_p) n[0] = n[1] = n[2] = n[3] = 0.0F;
+        differentiate_chunk<kHead, kPairs>(f, tiles, span, own, item.first + row, row, head, used, log_sum, d,
+                                           s, d_p);
         const int at = place.first * kWeightRow + row;
-        keep_pairs<kChunkPairs>(s, used, tiles.weight + at, kWeightRow);
-        keep_pairs<kChunkPairs>(d_p, used, tiles.d_score + at, kWeightRow);
+        keep_pairs<kPairs>(s, used, tiles.weight + at, kWeightRow);
+        if constexpr (!kLess) keep_pairs<kPairs>(d_p, used, d_scores + at, kWeightRow);
       }
     }
     sync_threads();
-    if (place.first < tile_keys) {
-      const int first = in.causal && tile == item.first ? place.warp : 0;
-      const int end = pairs_of(left < kTileRows ? left : kTileRows);
-      multiply_by_queries<kHead, kTileRows>(tiles.weight + place.first, tiles.d_out, first, end, d_value);
-      multiply_by_queries<kHead, kTileRows>(tiles.d_score + place.first, tiles.query, first, end, d_key);
+    const bool has_keys = place.first < tile_keys;
+    const int first_query = in.causal && tile == item.first ? place.warp : 0;
+    const int end = pairs_of(left < kTileRows ? left : kTileRows);
+    if (has_keys) {
+      multiply_by_queries<kHead, kTileRows>(tiles.weight + place.first, tiles.d_out, first_query, end,
+                                            d_value);
+    }
+    if constexpr (kLess) {
+      sync_threads();
+      keep_pairs<kPairs>(d_p, used, d_scores + place.first * kWeightRow, kWeightRow);
+      sync_threads();
+    }
+    if (has_keys) {
+      multiply_by_queries<kHead, kTileRows>(d_scores + place.first, tiles.query, first_query, end, d_key);
     }
     sync_threads();
   }

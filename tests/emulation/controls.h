@@ -20,6 +20,9 @@ struct Machine {
   bool kernel_image =
       true;       // whether the program has code for the device; not with $VENTRIS_EMULATED_NO_KERNELS
   int major = 9;  // of the compute capability; the minor number is 0
+  size_t shared_bytes = size_t{228} << 10;  // of a multiprocessor; or $VENTRIS_EMULATED_SHARED_KIB, in KiB
+  static constexpr size_t kReservedBytes = 1024;  // of them, for each block
+  size_t memory_bytes = size_t{4} << 30;  // or $VENTRIS_EMULATED_GIB; what is not touched costs nothing
   cudaComputeMode mode = cudaComputeModeDefault;
   bool taken = false;  // by another process
   std::set<std::string>
@@ -32,9 +35,11 @@ Machine& machine();
 struct BlasAnswers {
   int heuristic = 0;      // to any question for algorithms
   int with_epilogue = 0;  // to products with sums of an operand
-  // Milliseconds that products of op(a) = a and op(b) = b^T take longer, without and with sums of an operand.
+  // Milliseconds of the device's clock that products of op(a) = a and op(b) = b^T take longer, without and
+  // with sums of an operand.
   int plain_ms = 0;
   int sums_ms = 0;
+  std::set<uint64_t> unsteady = {};  // algorithms whose sums of an operand differ from run to run
 };
 BlasAnswers& blas_answers();
 
@@ -65,10 +70,18 @@ int running_priority();
 /// The largest of what the launches of a kernel had.
 struct KernelRun {
   uint64_t blocks = 0;
-  uint64_t meetings = 0;  // of the threads of a block (block.h)
+  uint64_t meetings = 0;    // of the threads of a block (block.h)
+  size_t shared_bytes = 0;  // dynamic, of a block
 };
 /// Of all kernels that have run to their end, by their names.
 std::map<std::string, KernelRun> kernel_runs();
+/// The last launch that has run to its end.
+KernelRun last_run();
+
+/// For work of a stream: it takes so long by the clock of the device. Its events have the times of that
+/// clock, which goes on by one microsecond with each piece of work, and never by itself: what was measured
+/// does not depend on how busy the machine is.
+void pass_milliseconds(int milliseconds);
 
 /// Gives a stream work that libraries do: it runs in the order of the stream, while device memory can be
 /// touched, and is captured like a kernel. `name` is that of launches().

@@ -2,11 +2,9 @@
 
 #include <algorithm>
 #include <bit>
-#include <chrono>
 #include <cmath>
 #include <cstring>
 #include <initializer_list>
-#include <thread>
 #include <vector>
 
 #include "backend/dtype.h"
@@ -131,6 +129,13 @@ void multiply_column(float* column, const float* a, const float* b, int64_t m, i
     }
     std::copy_n(total, count, column + first);
   }
+}
+
+/// The lowest bit of the first sum in memory changes, every other time.
+void disturb_sums(const Product& p) {
+  static bool odd = false;
+  odd = !odd;
+  if (odd) *static_cast<unsigned char*>(p.operation.vector) ^= 1U;
 }
 
 void multiply(const Product& p) {
@@ -445,12 +450,12 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t oper
     return CUBLAS_STATUS_NOT_SUPPORTED;
   const auto& answers = ventris::emulation::blas_answers();
   const bool delayed = plain && operation->transpose_b == CUBLAS_OP_T;
-  const std::chrono::milliseconds delay(!delayed                    ? 0
-                                        : operation->sums_operand() ? answers.sums_ms
-                                                                    : answers.plain_ms);
+  const int delay = !delayed ? 0 : operation->sums_operand() ? answers.sums_ms : answers.plain_ms;
+  const bool unsteady = operation->sums_operand() && answers.unsteady.count(claim.algorithm) != 0;
   const cudaError_t queued = ventris::emulation::enqueue(stream, "product", [=] {
     multiply(product);
-    if (delay.count() > 0) std::this_thread::sleep_for(delay);
+    if (unsteady) disturb_sums(product);
+    ventris::emulation::pass_milliseconds(delay);
     if (needed != 0) std::memset(workspace, 0xFF, needed);  // it is the library's
   });
   return queued == cudaSuccess ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_EXECUTION_FAILED;

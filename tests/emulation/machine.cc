@@ -12,6 +12,7 @@
 
 namespace {
 
+using ventris::emulation::Machine;
 using ventris::emulation::machine;
 using ventris::emulation::result;
 
@@ -26,6 +27,10 @@ Machine& machine() {
     Machine found;
     if (const char* devices = std::getenv("VENTRIS_EMULATED_DEVICES")) found.devices = std::atoi(devices);
     if (const char* driver = std::getenv("VENTRIS_EMULATED_DRIVER")) found.driver = std::atoi(driver);
+    if (const char* kib = std::getenv("VENTRIS_EMULATED_SHARED_KIB"))
+      found.shared_bytes = static_cast<size_t>(std::atoi(kib)) << 10;
+    if (const char* gib = std::getenv("VENTRIS_EMULATED_GIB"))
+      found.memory_bytes = static_cast<size_t>(std::atoi(gib)) << 30;
     found.kernel_image = std::getenv("VENTRIS_EMULATED_NO_KERNELS") == nullptr;
     if (const char* kernels = std::getenv("VENTRIS_EMULATED_IDLE_KERNELS")) {
       std::istringstream names(kernels);
@@ -103,8 +108,8 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* p, int device) {
   *p = {};
   std::strcpy(p->name, "emulated");
   p->uuid.bytes[15] = static_cast<char>(device);
-  p->totalGlobalMem = ventris::emulation::kDeviceBytes;
-  p->sharedMemPerBlockOptin = 227 << 10;
+  p->totalGlobalMem = machine().memory_bytes;
+  p->sharedMemPerMultiprocessor = machine().shared_bytes;
   p->major = ventris::emulation::machine().major;
   p->minor = 0;
   p->multiProcessorCount = 4;
@@ -127,19 +132,18 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int dev
     case cudaDevAttrComputeCapabilityMinor:
       *value = p.minor;
       break;
-    case cudaDevAttrMaxSharedMemoryPerBlockOptin:
-      *value = static_cast<int>(p.sharedMemPerBlockOptin);
+    case cudaDevAttrMaxSharedMemoryPerMultiprocessor:
+      *value = static_cast<int>(p.sharedMemPerMultiprocessor);
       break;
   }
   return cudaSuccess;
 }
-/// As threads and shared memory allow on compute capability 9.0; registers are not emulated.
+/// As threads and shared memory allow; registers are not emulated.
 cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, const void*, int threads,
                                                           size_t shared_bytes) {
-  constexpr size_t kShared = size_t{228} << 10;
-  constexpr size_t kReserved = size_t{1} << 10;  // for each block
   constexpr int kThreads = 2048;
-  *blocks = std::min(kThreads / threads, static_cast<int>(kShared / (shared_bytes + kReserved)));
+  *blocks = std::min(kThreads / threads,
+                     static_cast<int>(machine().shared_bytes / (shared_bytes + Machine::kReservedBytes)));
   return result(cudaSuccess);
 }
 cudaError_t cudaDriverGetVersion(int* version) {
@@ -151,7 +155,7 @@ cudaError_t cudaRuntimeGetVersion(int* version) {
   return result(cudaSuccess);
 }
 cudaError_t cudaMemGetInfo(size_t* free, size_t* total) {
-  *total = ventris::emulation::kDeviceBytes;
+  *total = machine().memory_bytes;
   *free = *total - ventris::emulation::device_bytes_used();
   return result(cudaSuccess);
 }

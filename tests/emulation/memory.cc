@@ -10,6 +10,8 @@
 #include <cstring>
 #include <map>
 
+#include "tests/emulation/controls.h"
+
 namespace ventris::emulation {
 namespace {
 
@@ -19,6 +21,7 @@ constexpr char kRedMemory = '\xA5';
 // What is filled at each end of an allocation: workspaces of 32 and 64 MiB, of which a test uses the
 // beginning, took longer than it.
 constexpr size_t kFilled = size_t{4} << 20;
+constexpr size_t kSparse = size_t{4} << 30;
 
 /// [guard page | red bytes | user bytes | red bytes | guard page]; the user's bytes stand as far back as
 /// alignment allows.
@@ -61,7 +64,7 @@ void install_handler() {
 }  // namespace
 
 void* allocate_device(size_t bytes) {
-  if (bytes > kDeviceBytes - used) return nullptr;
+  if (used + bytes > machine().memory_bytes) return nullptr;
   install_handler();
   const size_t rounded = (bytes + kAlignment - 1) / kAlignment * kAlignment;
   const size_t size = std::max(kPage, (rounded + kPage - 1) / kPage * kPage);
@@ -71,7 +74,8 @@ void* allocate_device(size_t bytes) {
   Allocation a{static_cast<char*>(mapped) + kPage, size, bytes};
   char* user = a.base + size - rounded;
   protect(a, true);
-  madvise(a.base, a.size, MADV_HUGEPAGE);  // a hint: large allocations are then opened and closed much faster
+  // A hint: large allocations are then opened and closed much faster. Of the largest few pages are touched.
+  madvise(a.base, a.size, bytes < kSparse ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
   std::memset(a.base, kRedMemory, static_cast<size_t>(user - a.base));
   std::memset(user, 0xFF, std::min(bytes, kFilled));
   if (bytes > kFilled)

@@ -16,7 +16,6 @@ size_t device_bytes_used();
 /// memset of device memory. Whole pages of zeros are given back to the system: protecting pages that nothing
 /// has touched costs nothing.
 void fill_device(void* address, int value, size_t bytes);
-inline constexpr size_t kDeviceBytes = size_t{4} << 30;
 
 /// The first write past an allocation, in words, or nothing.
 std::string overwritten();

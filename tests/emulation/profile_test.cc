@@ -1,4 +1,4 @@
-// Phases on the emulated device: its events have the times at which its late streams come to them.
+// Phases on the emulated device: its events have the times of its own clock.
 #include "backend/profile.h"
 
 #include <gtest/gtest.h>

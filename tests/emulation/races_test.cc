@@ -174,6 +174,7 @@ constexpr Watched kWatched[] = {
     {"embed",                      2,    0},
     {"empty_product",              1,    0},
     {"exchange_values",            2,    0},
+    {"gradients_in_less_memory",   2, 2000},
     {"gradients_on_tensor_cores",  2, 2000},
     {"join_runs",                  2,    0},
     {"key_gradient",               2,  200},

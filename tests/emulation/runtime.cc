@@ -29,6 +29,7 @@ void check_memory(const std::function<std::string()>& what) {
 void note(KernelRun& largest, const KernelRun& run) {
   largest.blocks = std::max(largest.blocks, run.blocks);
   largest.meetings = std::max(largest.meetings, run.meetings);
+  largest.shared_bytes = std::max(largest.shared_bytes, run.shared_bytes);
 }
 
 }  // namespace
@@ -68,6 +69,16 @@ std::map<std::string, KernelRun> kernel_runs() {
   return by_name;
 }
 
+KernelRun last_run() {
+  VENTRIS_LOCK();
+  return state().last_run;
+}
+
+void pass_milliseconds(int milliseconds) {
+  VENTRIS_LOCK();
+  state().clock += std::chrono::milliseconds(milliseconds);
+}
+
 cudaError_t enqueue(cudaStream_t stream, const char* name, std::function<void()> work, bool meets_ranks) {
   VENTRIS_LOCK();
   const auto task = [name, work = std::move(work)] {
@@ -88,7 +99,8 @@ bool on_device(const void* address, size_t bytes) {
 }
 cudaError_t set_shared_limit(const void* kernel, int bytes) {
   VENTRIS_LOCK();
-  if (bytes < 0 || static_cast<size_t>(bytes) > (227 << 10) - kDeclared) return result(cudaErrorInvalidValue);
+  const size_t most = machine().shared_bytes - Machine::kReservedBytes - kDeclared;
+  if (bytes < 0 || static_cast<size_t>(bytes) > most) return result(cudaErrorInvalidValue);
   state().shared_limits[kernel] = bytes;
   return result(cudaSuccess);
 }
@@ -115,7 +127,8 @@ cudaError_t launch(const cudaLaunchConfig_t& config, const void* kernel, std::fu
     };
     try {
       const uint64_t meetings = run_grid({grid, block, shared_bytes}, next_random(), thread);
-      note(state().kernel_runs[kernel], {uint64_t{grid.x} * grid.y * grid.z, meetings});
+      state().last_run = {uint64_t{grid.x} * grid.y * grid.z, meetings, shared_bytes};
+      note(state().kernel_runs[kernel], state().last_run);
     } catch (const KernelFault& fault) {
       set_fault(cudaErrorLaunchFailure, what() + ": " + fault.what());
     }

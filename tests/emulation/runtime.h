@@ -24,6 +24,7 @@
 /// order every
 ///   time. All that is random follows from $VENTRIS_EMULATED_SEED, a number.
 /// - Kernels that load or store at an address that is no multiple of the size of the type are found.
+/// - The times of events are those of a clock that only the device's work moves on (controls.h).
 /// - Allocation and synchronisation during capture are errors.
 /// What tests see and change of it is in controls.h.
 

@@ -46,7 +46,10 @@ void execute_front(EmulatedStream& stream) {
   const EmulatedStream::Piece piece = std::move(stream.work.front());
   stream.work.pop_front();
   state().priority = stream.priority;
-  if (state().fault == cudaSuccess && piece.work) piece.work();
+  if (state().fault == cudaSuccess && piece.work) {
+    state().clock += std::chrono::microseconds(1);
+    piece.work();
+  }
   ++stream.executed;
 }
 
@@ -240,10 +243,9 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t handle) {
   event->capture = stream->capture;
   event->last = stream->last;
   if (stream->capture) return result(cudaSuccess);
-  event->time = std::make_shared<std::chrono::steady_clock::time_point>();
+  event->time = std::make_shared<std::chrono::nanoseconds>();
   event->ticket = stream->enqueued + 1;
-  return append(handle,
-                EmulatedStream::Piece{[time = event->time] { *time = std::chrono::steady_clock::now(); }});
+  return append(handle, EmulatedStream::Piece{[time = event->time] { *time = state().clock; }});
 }
 cudaError_t cudaStreamWaitEvent(cudaStream_t handle, cudaEvent_t event, unsigned) {
   VENTRIS_LOCK();

@@ -56,7 +56,7 @@ struct EmulatedEvent {
   std::shared_ptr<EmulatedCapture> capture;
   std::vector<size_t> last;  // nodes of the capture before it
   std::thread::id recorder;  // whose queries let time pass; those of other threads only look
-  std::shared_ptr<std::chrono::steady_clock::time_point> time;
+  std::shared_ptr<std::chrono::nanoseconds> time;  // by the clock of the device, once it is recorded
 };
 
 namespace ventris::emulation {
@@ -71,6 +71,8 @@ struct State {
   std::map<const void*, int64_t> kernel_launches;
   std::map<std::string, int64_t> other_launches;
   std::map<const void*, KernelRun> kernel_runs;
+  KernelRun last_run;
+  std::chrono::nanoseconds clock = {};
   uint64_t idle_waits = 0;
   int priority = 0;                 // of the work that runs
   cudaError_t fault = cudaSuccess;  // sticky

@@ -48,7 +48,7 @@ enum cudaDeviceAttr {
   cudaDevAttrComputeMode = 20,
   cudaDevAttrComputeCapabilityMajor = 75,
   cudaDevAttrComputeCapabilityMinor = 76,
-  cudaDevAttrMaxSharedMemoryPerBlockOptin = 97
+  cudaDevAttrMaxSharedMemoryPerMultiprocessor = 81
 };
 enum cudaComputeMode {
   cudaComputeModeDefault = 0,
@@ -84,7 +84,7 @@ struct cudaDeviceProp {
   char name[256];
   cudaUUID_t uuid;
   size_t totalGlobalMem;
-  size_t sharedMemPerBlockOptin;
+  size_t sharedMemPerMultiprocessor;
   int major, minor, multiProcessorCount;
 };
 
