@@ -8,8 +8,9 @@
 namespace ventris {
 
 /// Work lists of attention between two packed sides, from which the bf16 kernels of CUDA draw their work.
-/// Made once for a batch, they serve all attention between its two sides, forward and backward. If empty,
-/// attention makes its own lists.
+/// Made once for a batch, they serve all attention between its two sides, forward and backward, one after the
+/// other: operations with the same lists must not overlap, as on two streams. If empty, attention makes its
+/// own lists.
 struct AttentionWork {
   void* memory = nullptr;
   int sentences = 0;  // capacities

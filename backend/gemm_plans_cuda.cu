@@ -271,9 +271,24 @@ std::optional<GemmPlans::Timed> GemmPlans::fastest(const GemmPlan& plan, const O
     const auto time = milliseconds_of(turns, [&](const GemmArgs& turn) {
       return supported(enqueue(plan, turn, bias, candidates[i]), plan);
     });
-    if (time && (!best || *time < best->milliseconds)) best = Timed{i, *time};
+    if (time && (!best || *time < best->milliseconds) && sums_repeat(plan, turns[0], candidates[i]))
+      best = Timed{i, *time};
   }
   return best;
+}
+
+bool GemmPlans::sums_repeat(const GemmPlan& plan, const GemmArgs& turn,
+                            const GemmAlgorithm& algorithm) const {
+  if (!turn.column_sums) return true;
+  std::vector<char> sums[2];
+  for (std::vector<char>& run : sums) {
+    if (!supported(enqueue(plan, turn, nullptr, algorithm), plan)) return false;
+    run.resize(bytes_of(turn.column_sums));
+    VENTRIS_CUDA_CHECK(cudaMemcpyAsync(run.data(), turn.column_sums.data, run.size(), cudaMemcpyDeviceToHost,
+                                       device_.stream));
+    VENTRIS_CUDA_CHECK(cudaStreamSynchronize(device_.stream));
+  }
+  return sums[0] == sums[1];
 }
 
 /// Nothing if the library has no algorithm.

@@ -135,7 +135,9 @@ class NextTurn {
 /// Distributes the work of a grid: calls body(turn, next) in one block for every turn of all kinds, in this
 /// order; the body calls next.begin(). kinds: [kKinds] in shared memory, written by thread 0 before. All
 /// threads of all blocks must call. Between two turns the block is synchronised. The last block to leave
-/// resets the tickets, since the lists serve other kernels too.
+/// resets the tickets, since the lists serve other kernels too. Requires: kernels that draw from one list
+/// never run at the same time, on two streams or as nodes of a graph without an edge between them: they would
+/// share out the turns of one of them, and reset the tickets while the other draws.
 template <int kKinds, typename Body>
 __device__ __forceinline__ void take_turns(int32_t* ticket, const TurnKind (&kinds)[kKinds],
                                            const Body& body) {

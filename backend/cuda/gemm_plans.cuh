@@ -72,7 +72,9 @@ struct GemmPlan {
 /// The bits of a result depend on the algorithm. It stays the same within a process because plans are kept,
 /// and between runs on one kind of device with one cuBLASLt and driver because choices by time are kept in a
 /// file (backend/gemm_algorithm_file.h), and those of a run in its checkpoints (backend/gemm_choices.h).
-/// Algorithms that add parts of a sum do so in f32 and in a fixed order.
+/// Algorithms that add parts of a sum do so in f32 and in a fixed order. That in which columns are summed is
+/// not documented (CUBLASLT_EPILOGUE_BGRADA): an algorithm is chosen for it only if two runs on equal
+/// operands leave equal bits.
 class GemmPlans {
  public:
   explicit GemmPlans(CudaDevice& device);
@@ -108,9 +110,11 @@ class GemmPlans {
     size_t candidate;
     float milliseconds;
   };
-  /// The fastest of the candidates; nothing if none takes the operands.
+  /// The fastest of the candidates whose sums repeat; nothing if none takes the operands.
   std::optional<Timed> fastest(const GemmPlan& plan, const OperandTurns& turns, const void* bias,
                                const std::vector<GemmAlgorithm>& candidates) const;
+  /// Whether two runs leave equal bits in turn.column_sums; true if it is empty.
+  bool sums_repeat(const GemmPlan& plan, const GemmArgs& turn, const GemmAlgorithm& algorithm) const;
   /// Of kTimedRuns, after one to warm up; nothing if `run` says that it did not run.
   std::optional<float> milliseconds_of(const OperandTurns& turns,
                                        const std::function<bool(const GemmArgs&)>& run) const;
