@@ -15,8 +15,8 @@ using CudaTimelinePtr = std::unique_ptr<CudaTimeline, void (*)(CudaTimeline*)>;
 
 /// The durations of the phases of steps: on the CPU by the clock of the host, on CUDA between events of the
 /// context's stream, which are read after their step has ended. Nothing is measured outside begin_step() and
-/// end_step(), where a ProfileRange costs a comparison. Measured steps are not captured into a graph, as
-/// events in a graph have no times.
+/// end_step(), where a ProfileRange costs a comparison. Measured steps are not captured into a graph: its
+/// marks would be measured in every replay.
 class Profile {
  public:
   struct Phase {

@@ -43,7 +43,13 @@ void prepare_cuda(CudaTimeline& timeline, size_t marks) {
 }
 
 void record_cuda(CudaTimeline& timeline, size_t mark) noexcept {
-  const cudaError_t status = cudaEventRecord(timeline.events[mark], timeline.stream);
+  cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
+  cudaError_t status = cudaStreamIsCapturing(timeline.stream, &capture);
+  if (status == cudaSuccess) {
+    const bool captured = capture != cudaStreamCaptureStatusNone;
+    status = cudaEventRecordWithFlags(timeline.events[mark], timeline.stream,
+                                      captured ? cudaEventRecordExternal : cudaEventRecordDefault);
+  }
   if (timeline.failure == cudaSuccess) timeline.failure = status;
 }
 

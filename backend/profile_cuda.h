@@ -10,7 +10,8 @@ namespace ventris {
 CudaTimelinePtr make_timeline_cuda(CudaDevice& device);
 /// Makes the marks 0 to `marks` - 1 ready to be recorded.
 void prepare_cuda(CudaTimeline& timeline, size_t marks);
-/// Marks the moment when the stream reaches this point. Errors are reported by seconds_between_cuda().
+/// Marks the moment when the stream reaches this point; in a captured graph, when each replay reaches it.
+/// Errors are reported by seconds_between_cuda().
 void record_cuda(CudaTimeline& timeline, size_t mark) noexcept;
 /// Waits for `end`.
 double seconds_between_cuda(CudaTimeline& timeline, size_t begin, size_t end);

@@ -13,12 +13,11 @@
 namespace ventris {
 namespace {
 
-constexpr double kNotable = 1.2;      // times the median
-constexpr double kLeastMedian = 5.0;  // seconds
+constexpr double kNotable = 1.2;  // times the median
 
 }  // namespace
 
-std::string describe_straggler(const std::vector<RankTime>& ranks) {
+std::string describe_straggler(const std::vector<RankTime>& ranks, double least_median) {
   if (ranks.size() < 2) return "";
   const auto less = [](const RankTime& a, const RankTime& b) { return a.seconds < b.seconds; };
   std::vector<RankTime> sorted = ranks;
@@ -26,7 +25,7 @@ std::string describe_straggler(const std::vector<RankTime>& ranks) {
   std::nth_element(sorted.begin(), middle, sorted.end(), less);
   const double median = middle->seconds;
   const auto slowest = std::max_element(ranks.begin(), ranks.end(), less);
-  if (median < kLeastMedian || slowest->seconds <= kNotable * median) return "";
+  if (median <= 0.0 || median < least_median || slowest->seconds <= kNotable * median) return "";
   return fmt::format("rank {} on {} computes {:.1f} times as long as the median rank",
                      slowest - ranks.begin(), slowest->host, slowest->seconds / median);
 }

@@ -15,9 +15,10 @@ struct RankTime {
 
 /// "rank 3 on b computes 1.4 times as long as the median rank" of the slowest of `ranks`, if its time exceeds
 /// the median by more than a fifth; otherwise "". Of an even number the lower one in the middle is the
-/// median.
-/// "" if the median is below 5 s, as a pause of the system is not a slow rank.
-std::string describe_straggler(const std::vector<RankTime>& ranks);
+/// median. "" if the median is 0, or below `least_median` seconds.
+std::string describe_straggler(const std::vector<RankTime>& ranks, double least_median);
+/// Of times by the clock of the host, in which a pause of the system is not a slow rank.
+inline constexpr double kLeastHostMedian = 5.0;
 
 /// Measures the own work of this rank by the clock of the host: what of the steps it did not wait in
 /// collectives. The time that a device takes is not part of it.

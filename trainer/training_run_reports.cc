@@ -98,11 +98,12 @@ void TrainingRun::log_interval() {
   if (metrics_) metrics_->write(metrics);
   progress_.interval(metrics, seconds_left());
   interval_ = {};
-  // On a GPU the host does not see for how long devices wait for each other; unequal work takes unequal time.
-  if (communicator_.size() == 1 || context_.device() != Device::kCpu || shards_ % communicator_.size() != 0)
-    return;
+  if (communicator_.size() == 1 || shards_ % communicator_.size() != 0) return;  // unequal work
+  // The host does not see for how long devices wait for each other.
+  const bool on_host = context_.device() == Device::kCpu;
+  const double seconds = on_host ? own_work_.take_seconds() : step_->own_seconds();
   const std::string straggler =
-      describe_straggler(gather_rank_times(communicator_, own_work_.take_seconds()));
+      describe_straggler(gather_rank_times(communicator_, seconds), on_host ? kLeastHostMedian : 0.0);
   if (!straggler.empty()) progress_.message(straggler);
 }
 

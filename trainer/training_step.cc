@@ -27,7 +27,8 @@ TrainingStep::TrainingStep(Context& context, Communicator& communicator, const T
       transformer_(transformer),
       optimizer_(optimizer),
       device_communicator_(make_device_communicator(communicator, context, options.nccl_max_blocks)),
-      sums_shards_(options.reduction == Reduction::kReproducible) {
+      sums_shards_(options.reduction == Reduction::kReproducible),
+      own_work_(context) {
   optimizer.clear_only(transformer.gradients_to_clear());
   const OptimizerShard& shard = optimizer.shard();
   const int64_t tail = tail_of_sums(store, context.device());
@@ -62,6 +63,7 @@ TrainingStep::Enqueued TrainingStep::enqueue(BatchFeed& feed, double learning_ra
   const GradientsReady ready = [this](int64_t begin) { reduce(begin); };
   const LossReady loss_ready = [this] { reduce_loss(); };
   const auto [begin, end] = share();
+  own_work_.start();
   Enqueued step;
   const bool may_stop = !context_.profile().measuring();
   // Sums between devices are captured with the last micro-batch, at its stage; it is therefore always
@@ -128,6 +130,7 @@ void TrainingStep::reduce(int64_t begin) {
 
 /// The work after the last backward pass: waits for the sums over the ranks, and updates with Adam.
 void TrainingStep::finish() {
+  own_work_.stop();
   {
     const ProfileRange range(context_, kSumsPhase);
     if (tree_reducer_) {

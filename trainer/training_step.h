@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "backend/step_graph.h"
+#include "backend/stopwatch.h"
 #include "comm/communicator.h"
 #include "comm/gradient_reducer.h"
 #include "comm/tree_reducer.h"
@@ -51,6 +52,9 @@ class TrainingStep {
   /// With --shard-optimizer: gives every rank the masters of all parameters, from their owners; waits for
   /// the work enqueued before. All ranks must call it.
   void share_masters();
+  /// The time in which the device computed this rank's micro-batches in the last step, without waiting for
+  /// other ranks; waits for it. 0 on the CPU.
+  double own_seconds() { return own_work_.seconds(); }
   /// For the steps that the profile measured.
   const FlopCount& measured_flops() const { return measured_flops_; }
 
@@ -85,6 +89,7 @@ class TrainingStep {
   std::optional<GradientReducer> reducer_;             // if not in a tree
   std::optional<TreeReducer> tree_reducer_;            // sums_in_tree()
   bool sums_shards_;                                   // tree_reducer_ sums the shards of this rank too
+  Stopwatch own_work_;                                 // outlives the graphs
   /// By stage, and whether it is the first, and the last, of the step.
   std::array<std::array<std::array<ShapedGraph, 2>, 2>, 2> graphs_;
   FlopCount measured_flops_;

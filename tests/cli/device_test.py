@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import time
@@ -213,6 +214,7 @@ class EmulatedDevice(DeviceTest):
         self.succeed(*self.train("one", *steps, "--device", "cpu"))
         result = self.succeed_on_device(*self.train("two", *steps, "--device", "cuda"), ranks=2, devices=2)
         self.assertIn(b"each rank has its own device", result.stderr)
+        self.assertNotIn(b"times as long as the median rank", result.stderr)
         self.assert_close_losses("two", "one", 4)
         anew = self.train("two-anew", *steps, "--device", "cuda", "--no-cuda-graph")
         self.succeed_on_device(*anew, ranks=2, devices=2)
@@ -221,6 +223,20 @@ class EmulatedDevice(DeviceTest):
         self.succeed_on_device(*limited, ranks=2, devices=2)
         self.assertIn(b'"nccl_max_blocks": 4', self.read(self.path("two-limited", "config.json")))
         self.succeed_on_device(*self.train("two-limited", "--max-steps", 5, "--device", "cuda"), ranks=2, devices=2)
+
+    @unittest.skipUnless(support.MPIEXEC, "built without MPI")
+    def test_a_slow_device_is_named(self):
+        if self.NAME != "emulated":
+            self.skipTest("real devices are alike")
+        slow = "rank=${OMPI_COMM_WORLD_RANK:-$PMI_RANK}; export VENTRIS_EMULATED_WORK_US=$((1 + 9 * rank))"
+        program = self.write("slow.sh", f'#!/bin/sh\n{slow}\nexec "{support.EMULATED}" "$@"\n')
+        os.chmod(program, 0o700)
+        for name, graph in (("slow", []), ("slow-plain", ["--no-cuda-graph"])):
+            words = self.train(name, "--max-steps", 5, "--device", "cuda", *graph)
+            result = support.run(*words, ranks=2, binary=program, variables={"VENTRIS_EMULATED_DEVICES": 2})
+            message = result.stderr.decode()
+            self.assertEqual(result.returncode, 0, message)
+            self.assertEqual(len(re.findall(r"rank 1 on \S+ computes \d+\.\d times as long as the median rank", message)), 5, message)
 
     @unittest.skipUnless(support.MPIEXEC, "built without MPI")
     def test_an_nccl_that_cannot_limit_its_blocks_is_named(self):

@@ -25,6 +25,7 @@ struct Machine {
   size_t memory_bytes = size_t{4} << 30;  // or $VENTRIS_EMULATED_GIB; what is not touched costs nothing
   cudaComputeMode mode = cudaComputeModeDefault;
   bool taken = false;  // by another process
+  int work_us = 1;     // of each piece of work by the clock of the device; or $VENTRIS_EMULATED_WORK_US
   std::set<std::string>
       idle_kernels;  // whose threads do nothing; or $VENTRIS_EMULATED_IDLE_KERNELS, with commas between
 };
@@ -79,7 +80,7 @@ std::map<std::string, KernelRun> kernel_runs();
 KernelRun last_run();
 
 /// For work of a stream: it takes so long by the clock of the device. Its events have the times of that
-/// clock, which goes on by one microsecond with each piece of work, and never by itself: what was measured
+/// clock, which goes on by Machine::work_us with each piece of work, and never by itself: what was measured
 /// does not depend on how busy the machine is.
 void pass_milliseconds(int milliseconds);
 

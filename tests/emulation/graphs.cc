@@ -53,6 +53,7 @@ void replay(const EmulatedGraph& graph, Random random) {
     const size_t node = *next;
     ready.erase(next);
     if (graph.node_priorities) state().priority = graph.nodes[node].priority;
+    ventris::emulation::pass_time_of_work();
     graph.nodes[node].work();
     for (const size_t after : later[node]) {
       if (--missing[after] == 0) ready.push_back(after);

@@ -31,6 +31,7 @@ Machine& machine() {
       found.shared_bytes = static_cast<size_t>(std::atoi(kib)) << 10;
     if (const char* gib = std::getenv("VENTRIS_EMULATED_GIB"))
       found.memory_bytes = static_cast<size_t>(std::atoi(gib)) << 30;
+    if (const char* time = std::getenv("VENTRIS_EMULATED_WORK_US")) found.work_us = std::atoi(time);
     found.kernel_image = std::getenv("VENTRIS_EMULATED_NO_KERNELS") == nullptr;
     if (const char* kernels = std::getenv("VENTRIS_EMULATED_IDLE_KERNELS")) {
       std::istringstream names(kernels);

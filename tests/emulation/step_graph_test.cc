@@ -4,6 +4,7 @@
 
 #include "backend/cast.h"
 #include "backend/error.h"
+#include "backend/stopwatch.h"
 #include "backend/transfer.h"
 #include "tests/emulation/device_buffer.h"
 
@@ -45,6 +46,22 @@ TEST_F(CudaStepGraph, WithoutCaptureEveryRunEnqueues) {
   StepGraph graph(cuda_context(), /*capture=*/false);
   for (const float value : {1.0F, 2.0F, 3.0F, 4.0F}) EXPECT_EQ(run(graph, value), value);
   EXPECT_EQ(calls_, 4);
+}
+
+TEST_F(CudaStepGraph, AStopwatchMeasuresEveryReplay) {
+  for (const bool capture : {false, true}) {
+    Stopwatch stopwatch(cuda_context());
+    EXPECT_EQ(stopwatch.seconds(), 0.0);
+    StepGraph graph(cuda_context(), capture);
+    for (int i = 0; i < 4; ++i) {
+      stopwatch.start();
+      graph.run([&] {
+        enqueue();
+        stopwatch.stop();
+      });
+      EXPECT_GT(stopwatch.seconds(), 0.0);  // negative if only the point of an earlier run was recorded
+    }
+  }
 }
 
 TEST_F(CudaStepGraph, AFailureDuringCaptureLeavesAStreamThatWorks) {

@@ -33,6 +33,10 @@ void set_fault(cudaError_t status, const std::string& text) {
   std::fprintf(stderr, "emulated device: %s\n", s.fault_text.c_str());
 }
 
+void pass_time_of_work() {
+  state().clock += std::chrono::microseconds(machine().work_us);
+}
+
 namespace {
 
 bool ready(const EmulatedStream& stream) {
@@ -47,7 +51,7 @@ void execute_front(EmulatedStream& stream) {
   stream.work.pop_front();
   state().priority = stream.priority;
   if (state().fault == cudaSuccess && piece.work) {
-    state().clock += std::chrono::microseconds(1);
+    pass_time_of_work();
     piece.work();
   }
   ++stream.executed;
@@ -246,6 +250,16 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t handle) {
   event->time = std::make_shared<std::chrono::nanoseconds>();
   event->ticket = stream->enqueued + 1;
   return append(handle, EmulatedStream::Piece{[time = event->time] { *time = state().clock; }});
+}
+cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t handle, unsigned flags) {
+  VENTRIS_LOCK();
+  EmulatedStream* stream = valid(handle);
+  if (stream == nullptr) return result(cudaErrorInvalidValue);
+  if (flags == cudaEventRecordDefault || !stream->capture) return cudaEventRecord(event, handle);
+  // A node of the graph: each replay records the event.
+  return append(handle, EmulatedStream::Piece{[event] {
+                  event->time = std::make_shared<std::chrono::nanoseconds>(state().clock);
+                }});
 }
 cudaError_t cudaStreamWaitEvent(cudaStream_t handle, cudaEvent_t event, unsigned) {
   VENTRIS_LOCK();

@@ -87,6 +87,8 @@ State& state();
 
 /// The first fault stays, and is printed.
 void set_fault(cudaError_t status, const std::string& text);
+/// Moves the device's clock on by one piece of work.
+void pass_time_of_work();
 
 /// Does the work of a stream that came before `ticket`, and what that waits for.
 void execute_until(EmulatedStream& stream, uint64_t ticket);

@@ -1,0 +1,27 @@
+#pragma once
+
+#include "backend/context.h"
+#include "backend/profile.h"
+
+namespace ventris {
+
+/// The time that the device takes between two points of the context's stream, also of a captured graph, each
+/// replay of which measures anew. Measures nothing on the CPU.
+class Stopwatch {
+ public:
+  /// The context must outlive the object and the graphs that hold its points.
+  explicit Stopwatch(Context& context);
+
+  /// The points, enqueued in this order. Either may be captured.
+  void start();
+  void stop();
+  /// Between the points that were enqueued last; waits until the device has reached them. 0 on the CPU and
+  /// before the first stop().
+  double seconds();
+
+ private:
+  CudaTimelinePtr timeline_;  // null on the CPU
+  bool stopped_ = false;
+};
+
+}  // namespace ventris
