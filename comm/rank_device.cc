@@ -7,40 +7,67 @@
 
 #include "backend/device.h"
 #include "comm/communicator.h"
+#include "comm/gpu_evidence.h"
 #include "comm/mpi_environment.h"
 #include "comm/nccl_library.h"
 
 namespace ventris {
+namespace {
 
-RankDevice find_rank_device(Communicator& control, const MpiEnvironment& environment) {
-  const int visible = cuda_device_count();
-  const int index = visible > 0 ? environment.local_rank() % visible : 0;
+/// The first evidence of the ranks with its place, the same on all of them. All ranks must call it.
+std::string evidence_of_ranks(Communicator& control, const MpiEnvironment& environment, int visible) {
+  const bool launched = environment.active() || std::getenv("SLURM_JOB_ID") != nullptr;
+  const std::string own =
+      gpu_evidence({.launched = launched, .devices = visible, .variable = [](const char* name) {
+                      return static_cast<const char*>(std::getenv(name));
+                    }});
+  if (control.size() == 1) return own.empty() ? "" : fmt::format("{}: {}", environment.host(), own);
+  const std::vector<std::string> all = control.all_gather(own);
+  const std::vector<std::string> hosts = control.all_gather(environment.host());
+  for (size_t rank = 0; rank < all.size(); ++rank) {
+    if (!all[rank].empty()) return fmt::format("rank {} on {}: {}", rank, hosts[rank], all[rank]);
+  }
+  return "";
+}
+
+/// The reason why the job cannot compute on CUDA (RankDevice::reason), with this rank on device `index` of
+/// `visible`. All ranks must call it.
+std::string reason_of_ranks(Communicator& control, const MpiEnvironment& environment, int visible,
+                            int index) {
   const std::string reason = cuda_unavailable_reason(index);
-  if (control.size() == 1) return {index, reason};
+  if (control.size() == 1) return reason;
 
   const std::vector<std::string> reasons =
       control.all_gather(reason.empty() ? nccl_unavailable_reason() : reason);
   const std::vector<std::string> hosts = control.all_gather(environment.host());
   for (size_t rank = 0; rank < reasons.size(); ++rank) {
-    if (!reasons[rank].empty())
-      return {index, fmt::format("rank {} on {}: {}", rank, hosts[rank], reasons[rank])};
+    if (!reasons[rank].empty()) return fmt::format("rank {} on {}: {}", rank, hosts[rank], reasons[rank]);
   }
   const std::string shared = shared_device(control, index);
-  if (shared.empty()) return {index, ""};
+  if (shared.empty()) return "";
   // For the first host with fewer devices than ranks, the same on all ranks.
   const std::vector<std::string> devices = control.all_gather(std::to_string(visible));
   const std::vector<std::string> ranks = control.all_gather(std::to_string(environment.local_size()));
   for (size_t rank = 0; rank < hosts.size(); ++rank) {
     if (std::stoi(ranks[rank]) <= std::stoi(devices[rank])) continue;
-    return {index,
-            fmt::format(
-                "{}: {} has {} ranks and {} CUDA {} for them. "
-                "Start at most as many ranks on a host as it has devices, e.g. mpirun --map-by ppr:{}:node",
-                shared, hosts[rank], ranks[rank], devices[rank], devices[rank] == "1" ? "device" : "devices",
-                devices[rank])};
+    return fmt::format(
+        "{}: {} has {} ranks and {} CUDA {} for them. "
+        "Start at most as many ranks on a host as it has devices, e.g. mpirun --map-by ppr:{}:node",
+        shared, hosts[rank], ranks[rank], devices[rank], devices[rank] == "1" ? "device" : "devices",
+        devices[rank]);
   }
-  return {index,
-          shared + ". Give each rank its own device; CUDA_VISIBLE_DEVICES selects the devices of a rank"};
+  return shared + ". Give each rank its own device; CUDA_VISIBLE_DEVICES selects the devices of a rank";
+}
+
+}  // namespace
+
+RankDevice find_rank_device(Communicator& control, const MpiEnvironment& environment) {
+  const int visible = cuda_device_count();
+  RankDevice found;
+  found.index = visible > 0 ? environment.local_rank() % visible : 0;
+  found.reason = reason_of_ranks(control, environment, visible, found.index);
+  if (!found.reason.empty()) found.evidence = evidence_of_ranks(control, environment, visible);
+  return found;
 }
 
 std::string shared_device(Communicator& control, int index) {

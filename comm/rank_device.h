@@ -13,6 +13,9 @@ struct RankDevice {
   /// The reason why the job cannot compute on CUDA, the same text on every rank, or "" if every rank has its
   /// own working device. Names the first rank and host that cannot, or the ranks that would share a device.
   std::string reason;
+  /// With a reason: the evidence that the job was meant to compute on GPUs (comm/gpu_evidence.h), with the
+  /// first rank and host that has some, the same text on every rank; "" without.
+  std::string evidence;
 };
 
 /// The ranks of a host take its devices in order, the first rank the first device, whether all ranks see all

@@ -69,8 +69,8 @@ void add_machine_options(DecodingOptions& decoding, OptionTable& table) {
       "Arithmetic of the matrix products and activations. int8 (CPU only): products of 8-bit integers, "
       "exact sums, everything else in f32; weights take a quarter of the memory.");
   table.choice("device", decoding.device, {"auto", "cpu", "cuda"},
-               "Device to compute on. cuda: on NVIDIA GPUs, one for each rank; an error if a rank has none. "
-               "auto: with CUDA if it is available on every rank, else on the CPU, with the reason.");
+               "Device to compute on. cuda: an NVIDIA GPU for each rank. auto: CUDA if every rank has it, "
+               "else the CPU; under mpirun or Slurm an error if the job has GPUs that it cannot use.");
   table.integer("threads", decoding.threads, {.min = 0, .max = 1024},
                 "CPU threads per rank; 0: its share of the available cores.");
   add_isa_option(decoding.isa, table);
@@ -85,7 +85,7 @@ std::unique_ptr<Context> make_decoding_context(const Job& job, const DecodingOpt
            "use --precision bf16 with --device cuda, or --device cpu");
     }
     if (device == "auto" && cuda_build() != "no") {
-      say(job, "Computing on the CPU, not with CUDA: --precision int8 is only for the CPU");
+      say(job, "Computing on the CPU: --precision int8 is only for the CPU");
     }
     device = "cpu";
   }

@@ -14,6 +14,7 @@
 #include "launch/bleu_options.h"
 #include "launch/command.h"
 #include "launch/decoding_options.h"
+#include "launch/device_notice.h"
 #include "launch/job.h"
 #include "launch/output.h"
 #include "launch/score_protocol.h"
@@ -106,6 +107,7 @@ int run_evaluate(const EvaluateCommandOptions& options, Job& job) {
   const std::vector<std::string> source = read_texts(options, job, references);
   if (!options.tokenizer && !paper && job.speaks()) choose_tokenizer(bleu, references.front(), job);
   const std::unique_ptr<Context> context = make_decoding_context(job, decoding);
+  say_if_built_without_cuda(job, decoding.device);
   const ModelSet models(*context, decoding.models, decoding.precision);
   check_same_models_on_all_ranks(job.communicator, models);
   Translator translator(*context, job.communicator, models, decoding.search);

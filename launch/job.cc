@@ -15,6 +15,7 @@
 #include "comm/rank_device.h"
 #include "launch/output.h"
 #include "trainer/program_version.h"
+#include "trainer/text.h"
 
 namespace ventris {
 
@@ -59,8 +60,13 @@ std::unique_ptr<Context> make_context(const Job& job, const std::string& device,
     } else if (device == "cuda") {
       fail(ExitCode::kUnavailable, "--device cuda: {}; use --device cpu, or auto to use what is available",
            found.reason);
+    } else if (!found.evidence.empty()) {
+      fail(ExitCode::kUnavailable,
+           "--device auto: the job has GPUs ({}) and cannot use them: {}. "
+           "Remove the cause, or give --device cpu to compute on the CPU",
+           found.evidence, without_full_stop(found.reason));
     } else if (built) {
-      say(job, fmt::format("Computing on the CPU, not with CUDA: {}", found.reason));
+      say(job, fmt::format("Computing on the CPU: no CUDA device can be used ({})", found.reason));
     }
   }
   return std::make_unique<Context>(options);

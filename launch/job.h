@@ -26,8 +26,9 @@ struct Job {
 /// A context on `device` (auto, cpu or cuda) with `threads` CPU threads, or as many as the rank may use if 0.
 /// All ranks must call it; they get the same kind of device, each its own CUDA device: auto means CUDA if it
 /// is available on every rank, otherwise the CPU, with a message of the reason unless the program was built
-/// without CUDA. Throws Error(kUnavailable) if cuda is requested and does not work, with the reason and the
-/// first affected rank.
+/// without CUDA (launch/device_notice.h). Throws Error(kUnavailable) with the reason and the first affected
+/// rank if cuda is requested and does not work, and for auto if the job was meant to compute on GPUs
+/// (comm/gpu_evidence.h).
 ///
 /// The CPU's kernels are those of `isa` (backend/instruction_set.h), with auto the largest that every rank
 /// supports: Adam runs on all of them, and its results must have the same bits. Must be called before all

@@ -8,6 +8,7 @@
 #include "data/files/file_io.h"
 #include "launch/command.h"
 #include "launch/corpus_faults.h"
+#include "launch/device_notice.h"
 #include "launch/job.h"
 #include "launch/marian_reader.h"
 #include "launch/mix_option.h"
@@ -96,6 +97,7 @@ int run_train(TrainCommandOptions& options, Job& job) {
   for (const std::string& remark : take_mix(options)) say(job, remark);
   job.communicator.limit_waits(train.comm_timeout);
   const std::unique_ptr<Context> context = make_context(job, train.device, train.threads, options.isa);
+  say_if_built_without_cuda(job, train.device);
   const CorpusFaults faults(train.corpus, job, "train");
   TrainResult result;
   faults.run(

@@ -454,8 +454,8 @@ void add_train_options(TrainCommandOptions& options, OptionTable& table) {
   add_run_options(train, table);
   table.group("Machine");
   table.choice("device", train.device, {"auto", "cpu", "cuda"},
-               "Device to compute on. cuda: on NVIDIA GPUs, one for each rank; an error if a rank has none. "
-               "auto: with CUDA if it is available on every rank, else on the CPU, with the reason.");
+               "Device to compute on. cuda: an NVIDIA GPU for each rank. auto: CUDA if every rank has it, "
+               "else the CPU; under mpirun or Slurm an error if the job has GPUs that it cannot use.");
   table.toggle("no-cuda-graph", train.no_cuda_graph,
                "On CUDA, launches every step separately instead of replaying a captured graph. "
                "The results are the same bits.");

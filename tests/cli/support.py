@@ -118,11 +118,11 @@ def check_profile(test, result, steps):
 
 
 def environment(**variables):
-    """The environment of the tests without the traces of a launcher that may have started them, and with these
-    variables."""
+    """The environment of the tests without the traces of a launcher that may have started them, without the GPUs of the
+    machine, and with these variables."""
     hidden = ("OMPI_", "PMIX_", "PMI_", "SLURM_")
     kept = {key: value for key, value in os.environ.items() if not key.startswith(hidden)}
-    return {**kept, **{key: str(value) for key, value in variables.items()}}
+    return {**kept, "CUDA_VISIBLE_DEVICES": "-1", **{key: str(value) for key, value in variables.items()}}
 
 
 def command(*arguments, ranks=1, binary=BINARY, sanitizer=SANITIZER):
