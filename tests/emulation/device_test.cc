@@ -43,6 +43,23 @@ TEST_F(CudaDevices, AreCountedNamedAndToldApart) {
   EXPECT_EQ(cuda_build(), "yes, CUDA 13.0, the emulated device");
 }
 
+TEST_F(CudaDevices, ReachOneAnotherAsTheDriverSays) {
+  emulation::machine().devices = 3;
+  EXPECT_TRUE(cuda_reaches(0, 1));
+  emulation::machine().peers = false;
+  EXPECT_FALSE(cuda_reaches(0, 1));
+  EXPECT_FALSE(cuda_reaches(1, 0));
+  EXPECT_TRUE(cuda_reaches(0, 2));
+  EXPECT_THROW(cuda_reaches(0, 3), Error);
+}
+
+TEST_F(CudaDevices, HaveTheModelOfTheCurrentOne) {
+  VENTRIS_CUDA_CHECK(cudaSetDevice(0));
+  EXPECT_EQ(cuda_device_model(), "emulated");
+  emulation::machine().model = "NVIDIA H200";
+  EXPECT_EQ(cuda_device_model(), "NVIDIA H200");
+}
+
 TEST_F(CudaDevices, AContextMakesItsDeviceTheCurrentOne) {
   emulation::machine().devices = 2;
   const Context context({.device = Device::kCuda, .device_index = 1, .scratch_bytes = 256});

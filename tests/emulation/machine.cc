@@ -32,6 +32,8 @@ Machine& machine() {
     if (const char* gib = std::getenv("VENTRIS_EMULATED_GIB"))
       found.memory_bytes = static_cast<size_t>(std::atoi(gib)) << 30;
     if (const char* time = std::getenv("VENTRIS_EMULATED_WORK_US")) found.work_us = std::atoi(time);
+    if (const char* model = std::getenv("VENTRIS_EMULATED_MODEL")) found.model = model;
+    found.peers = std::getenv("VENTRIS_EMULATED_NO_PEERS") == nullptr;
     found.kernel_image = std::getenv("VENTRIS_EMULATED_NO_KERNELS") == nullptr;
     if (const char* kernels = std::getenv("VENTRIS_EMULATED_IDLE_KERNELS")) {
       std::istringstream names(kernels);
@@ -107,7 +109,7 @@ cudaError_t cudaGetDevice(int* device) {
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* p, int device) {
   if (device < 0 || device >= machine().devices) return result(cudaErrorInvalidDevice);
   *p = {};
-  std::strcpy(p->name, "emulated");
+  std::strncpy(p->name, machine().model.c_str(), sizeof(p->name) - 1);
   p->uuid.bytes[15] = static_cast<char>(device);
   p->totalGlobalMem = machine().memory_bytes;
   p->sharedMemPerMultiprocessor = machine().shared_bytes;
@@ -138,6 +140,12 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int dev
       break;
   }
   return cudaSuccess;
+}
+cudaError_t cudaDeviceCanAccessPeer(int* reaches, int device, int peer) {
+  const int devices = machine().devices;
+  if (device < 0 || device >= devices || peer < 0 || peer >= devices) return result(cudaErrorInvalidDevice);
+  *reaches = device != peer && (machine().peers || device + peer != 1) ? 1 : 0;
+  return result(cudaSuccess);
 }
 /// As threads and shared memory allow; registers are not emulated.
 cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, const void*, int threads,
