@@ -41,7 +41,8 @@ Command doctor_command() {
   command.description = {
       "Start it like 'ventris train', with mpirun or srun and the same hosts. "
       "It checks the programs, MPI and its threads, the hosts and the cores of each rank, "
-      "CUDA devices, drivers and NCCL, the kernels of each rank's device at small shapes "
+      "CUDA devices, drivers, NCCL and the links between the GPUs of a host, "
+      "the kernels of each rank's device at small shapes "
       "(as 'ventris selftest'), sums over the ranks with their rate and latency, the run folder, "
       "system limits and the clocks. It takes seconds.",
       "The findings fit on one page, the most severe first, each with what to do. "

@@ -78,7 +78,31 @@ class Doctor(support.CommandLineTest):
         result = support.run("doctor", "--device", "cuda", "--json", binary=support.EMULATED)
         self.assertEqual(result.returncode, 0, result.stderr)
         device = next(found for found in json.loads(result.stdout)["findings"] if found["check"] == "device")
-        self.assertIn("driver for CUDA", device["finding"])
+        self.assertRegex(device["finding"], r"^emulated, 4 multiprocessors, 4\.0 GiB, driver (\S+ )?for CUDA 13\.0, NCCL (\d+\.\d+\.\d+|no)$")
+
+    @unittest.skipUnless(support.EMULATED and support.MPIEXEC, "the emulated device was not built")
+    def test_links_and_cores_of_devices_are_told(self):
+        def findings(**variables):
+            words = ("doctor", "--device", "cuda", "--json")
+            devices = {"VENTRIS_EMULATED_DEVICES": 2, **variables}
+            result = support.run(*words, ranks=2, binary=support.EMULATED, variables=devices)
+            self.assertEqual(result.returncode, 0, result.stderr)
+            return [(one["severity"], one["check"], one["finding"]) for one in json.loads(result.stdout)["findings"]]
+
+        found = findings()
+        self.assertIn(("fine", "links", "2 GPUs, all pairs on one host reach each other directly"), found)
+        cores = len(os.sched_getaffinity(0)) // 2
+        few = f"rank 0 on {os.uname().nodename} has {max(cores, 1)} core{'s' * (cores > 1)}; a rank with a GPU needs 4 or more (2 ranks have fewer)"
+        self.assertEqual(("warning", "cores", few) in found, cores < 4, found)
+        apart = f"the GPUs of ranks 0 and 1 on {os.uname().nodename} do not reach each other directly"
+        self.assertIn(("warning", "links", apart), findings(VENTRIS_EMULATED_NO_PEERS=1))
+
+    def test_gpus_of_a_job_that_it_cannot_use_are_a_problem(self):
+        given = {"SLURM_JOB_ID": 7, "SLURM_GPUS_ON_NODE": 8}
+        result = support.run("doctor", variables=given)
+        self.assertEqual(result.returncode, 69, result.stderr)
+        says = rf"\Aproblem +device +the job has GPUs \({os.uname().nodename}: SLURM_GPUS_ON_NODE=8\) and cannot use them: "
+        self.assertRegex(result.stdout.decode(), says)
 
     def test_the_kernels_of_the_processor_are_tried(self):
         findings, report = self.doctor()

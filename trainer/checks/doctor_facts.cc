@@ -79,19 +79,39 @@ double link_rate() {
   return fastest * 1e6 / 8.0;
 }
 
+/// The driver's version and that of CUDA, or "" without a driver.
+std::string driver_text() {
+  const std::string cuda = cuda_driver();
+  if (cuda.empty()) return "";
+  std::string version;  // missing where /sys is that of another machine
+  if (std::ifstream("/sys/module/nvidia/version") >> version) version += " ";
+  return fmt::format("{}for CUDA {}", version, cuda);
+}
+
+void look_at_links(int device, RankFacts& facts) {
+  facts.identity = cuda_device_identity(device);
+  for (int other = 0; other < cuda_device_count(); ++other) {
+    facts.seen_devices.push_back(cuda_device_identity(other));
+    if (other != device && cuda_reaches(device, other))
+      facts.reached_devices.push_back(facts.seen_devices.back());
+  }
+}
+
 /// The device on which this rank would compute; the CPU if CUDA does not work.
 ContextOptions look_at_device(Communicator& communicator, const MpiEnvironment& environment,
                               const std::string& device, RankFacts& facts) {
   facts.cuda = cuda_build();
   facts.nccl = nccl_library();
-  facts.driver = cuda_driver();
+  facts.driver = driver_text();
   ContextOptions options = {.threads = 1};
   if (device == "cpu") return options;
   const RankDevice found = find_rank_device(communicator, environment);
   facts.device_reason = found.reason;
+  facts.gpu_evidence = found.evidence;
   if (!found.reason.empty()) return options;
   if (communicator.size() > 1) facts.nccl = loaded_nccl();
   facts.device = cuda_device_name(found.index);
+  look_at_links(found.index, facts);
   options.device = Device::kCuda;
   options.device_index = found.index;
   return options;
@@ -156,10 +176,10 @@ void compare_clocks(Communicator& communicator, RankFacts& facts) {
 
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RankFacts, host, local_rank, local_size, cores, core_share, host_cores,
                                    program, mpi, thread_level, root, nccl, cuda, driver, device,
-                                   device_reason, open_files, locked_memory, core_files, file_size,
-                                   shared_memory_free, clock_ahead, clock_error, copy_rate, link_rate,
-                                   kernels, wrong_kernels, kernel_error, sees_folder, folder_error,
-                                   folder_lock_error, folder_free)
+                                   device_reason, gpu_evidence, identity, seen_devices, reached_devices,
+                                   open_files, locked_memory, core_files, file_size, shared_memory_free,
+                                   clock_ahead, clock_error, copy_rate, link_rate, kernels, wrong_kernels,
+                                   kernel_error, sees_folder, folder_error, folder_lock_error, folder_free)
 
 std::string to_json(const RankFacts& facts) {
   return json_text(nlohmann::json(facts));

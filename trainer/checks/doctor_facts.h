@@ -24,9 +24,13 @@ struct RankFacts {
   bool root = false;         // runs for root
   std::string nccl;
   std::string cuda;           // what the program was built with, or "no"
-  std::string driver;         // CUDA version that it supports, or ""
+  std::string driver;         // "580.65.06 for CUDA 13.0", its own version where known; ""
   std::string device;         // name, or "" on the CPU
   std::string device_reason;  // the reason why CUDA does not work for the job, or ""
+  std::string gpu_evidence;   // with it: why the job was meant to use GPUs (comm/rank_device.h), or ""
+  std::string identity;       // of the device (cuda_device_identity())
+  std::vector<std::string> seen_devices = {};     // identities of all devices that the rank sees
+  std::vector<std::string> reached_devices = {};  // of these, those that its device reaches directly
   int64_t open_files = -1;
   int64_t locked_memory = -1;
   int64_t core_files = -1;

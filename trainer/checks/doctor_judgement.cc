@@ -17,6 +17,7 @@ constexpr int64_t kMiB = int64_t{1} << 20;
 constexpr int64_t kMinSharedMemory = 8 * kMiB;  // of a rank: Open MPI's queues of messages
 constexpr int64_t kFewFiles = 1024;
 constexpr int64_t kLittleDisk = 1024 * kMiB;  // about a checkpoint of the base model
+constexpr int kCoresOfGpuRank = 4;            // its main thread, the one that packs batches, NCCL's and MPI's
 constexpr int kCheckpointsNeeded = 3;         // two good ones and the one being written
 constexpr double kClockDifference = 1.0;      // seconds
 // Expected rates of sums over the ranks, as fractions of the rate of the link between hosts, or on one host
@@ -35,7 +36,8 @@ size_t hosts_of(const DoctorFacts& facts) {
 }
 
 /// The first rank for which a value differs from rank 0's, or 0.
-size_t first_different(const DoctorFacts& facts, std::string RankFacts::*value) {
+template <typename Value>
+size_t first_different(const DoctorFacts& facts, Value RankFacts::*value) {
   for (size_t rank = 1; rank < facts.ranks.size(); ++rank) {
     if (facts.ranks[rank].*value != facts.ranks[0].*value) return rank;
   }
@@ -125,11 +127,20 @@ std::vector<Finding> judge_hosts(const DoctorFacts& facts) {
 
 std::vector<Finding> judge_cores(const DoctorFacts& facts) {
   std::vector<Finding> findings;
+  std::vector<Finding> few;  // of ranks with GPUs, of which the first is told
   std::set<std::string> seen;
   int min = facts.ranks[0].core_share;
   for (size_t rank = 0; rank < facts.ranks.size(); ++rank) {
     const RankFacts& own = facts.ranks[rank];
     min = std::min(min, own.core_share);
+    if (!own.device.empty() && own.core_share < kCoresOfGpuRank) {
+      few.push_back(
+          {Severity::kWarning, "cores",
+           fmt::format("{} has {}; a rank with a GPU needs {} or more", place(facts, rank),
+                       counted(own.core_share, "core"), kCoresOfGpuRank),
+           "batches are packed and kernels launched by these cores, and the GPU waits if they are late: "
+           "mpirun --bind-to none, or --map-by ppr:N:node:PE=4; under Slurm --cpus-per-task"});
+    }
     if (!seen.insert(own.host).second) continue;
     if (own.local_size > own.host_cores) {
       findings.push_back({Severity::kWarning, "cores",
@@ -144,6 +155,18 @@ std::vector<Finding> judge_cores(const DoctorFacts& facts) {
                                       counted(own.core_share, "core"), own.host_cores),
                           "mpirun --bind-to none, or --map-by slot:PE=N; under Slurm --cpus-per-task"});
     }
+  }
+  if (!few.empty()) {
+    if (few.size() > 1) few.front().text += fmt::format(" ({} ranks have fewer)", few.size());
+    findings.push_back(few.front());
+  }
+  const size_t other = first_different(facts, &RankFacts::core_share);
+  if (other != 0 && !facts.ranks[0].device.empty()) {
+    findings.push_back(
+        {Severity::kWarning, "cores",
+         fmt::format("the cores differ: {} has {}, {} has {}", place(facts, other),
+                     facts.ranks[other].core_share, place(facts, 0), facts.ranks[0].core_share),
+         "every step waits for the slowest rank; give each the same number of cores"});
   }
   if (findings.empty()) {
     const bool alone = facts.ranks[0].thread_level.empty();
@@ -168,6 +191,12 @@ std::vector<Finding> judge_devices(const DoctorFacts& facts) {
   if (!first.device_reason.empty()) {
     const bool wanted = facts.device == "cuda";
     const bool built = first.cuda != "no";
+    if (!wanted && !first.gpu_evidence.empty()) {
+      return {{Severity::kProblem, "device",
+               fmt::format("the job has GPUs ({}) and cannot use them: {}", first.gpu_evidence,
+                           first.device_reason),
+               "remove the named cause, or train with --device cpu"}};
+    }
     findings.push_back({wanted  ? Severity::kProblem
                         : built ? Severity::kWarning
                                 : Severity::kFine,
@@ -179,9 +208,54 @@ std::vector<Finding> judge_devices(const DoctorFacts& facts) {
           "every step waits for the slowest device; use hosts of one kind");
   if (first_different(facts, &RankFacts::device) == 0)
     findings.push_back({Severity::kFine, "device",
-                        fmt::format("{}, driver for CUDA {}, {}", first.device, first.driver, first.nccl),
-                        ""});
+                        fmt::format("{}, driver {}, NCCL {}", first.device, first.driver, first.nccl), ""});
   return findings;
+}
+
+std::vector<Finding> judge_links(const DoctorFacts& facts) {
+  const auto has = [](const std::vector<std::string>& devices, const std::string& device) {
+    return std::find(devices.begin(), devices.end(), device) != devices.end();
+  };
+  std::string apart;   // the first ranks of one host whose devices do not reach each other
+  std::string unseen;  // likewise, of which neither sees the device of the other
+  int64_t apart_pairs = 0;
+  int64_t pairs = 0;
+  for (size_t b = 1; b < facts.ranks.size(); ++b) {
+    for (size_t a = 0; a < b; ++a) {
+      const RankFacts& one = facts.ranks[a];
+      const RankFacts& two = facts.ranks[b];
+      if (one.host != two.host || one.identity.empty() || one.identity == two.identity) continue;
+      ++pairs;
+      const std::string ranks = fmt::format("ranks {} and {} on {}", a, b, one.host);
+      const bool sees = has(one.seen_devices, two.identity);
+      const bool is_seen = has(two.seen_devices, one.identity);
+      if (!sees && !is_seen && unseen.empty()) unseen = ranks;
+      if ((!sees || has(one.reached_devices, two.identity)) &&
+          (!is_seen || has(two.reached_devices, one.identity)))
+        continue;
+      if (apart_pairs++ == 0) apart = ranks;
+    }
+  }
+  if (pairs == 0) return {};
+  if (apart_pairs > 0) {
+    return {
+        {Severity::kWarning, "links",
+         fmt::format("the GPUs of {} do not reach each other directly{}", apart,
+                     apart_pairs == 1 ? "" : fmt::format(" ({} pairs in all)", apart_pairs)),
+         "their sums pass the memory of the host; 'nvidia-smi topo -p2p r' shows the pairs, and virtual machines, "
+         "an IOMMU or PCIe ACS may forbid them"}};
+  }
+  if (!unseen.empty()) {
+    return {
+        {Severity::kNote, "links",
+         unseen + " see only their own GPUs: the links between them cannot be checked",
+         "let every rank see the GPUs of its host (srun --gpu-bind=none): ventris gives each its own, and NCCL "
+         "needs it for direct links where Slurm limits devices by cgroups; 'nvidia-smi topo -m' shows the links"}};
+  }
+  return {{Severity::kFine, "links",
+           fmt::format("{}, all pairs on one host reach each other directly",
+                       counted(std::ssize(facts.ranks), "GPU")),
+           ""}};
 }
 
 std::vector<Finding> judge_kernels(const DoctorFacts& facts) {
@@ -348,8 +422,8 @@ std::vector<Finding> judge_clocks(const DoctorFacts& facts) {
 
 std::vector<Finding> judge(const DoctorFacts& facts) {
   std::vector<Finding> all;
-  for (const auto& check : {judge_programs, judge_hosts, judge_cores, judge_devices, judge_kernels,
-                            judge_sums, judge_folder, judge_limits, judge_clocks}) {
+  for (const auto& check : {judge_programs, judge_hosts, judge_cores, judge_devices, judge_links,
+                            judge_kernels, judge_sums, judge_folder, judge_limits, judge_clocks}) {
     const std::vector<Finding> found = check(facts);
     all.insert(all.end(), found.begin(), found.end());
   }

@@ -26,10 +26,14 @@ DoctorFacts fit() {
     own.program = "ventris 1";
     own.mpi = "Open MPI 4";
     own.thread_level = "MPI_THREAD_MULTIPLE";
-    own.nccl = "NCCL 2";
+    own.nccl = "2.28.9";
     own.cuda = "yes";
-    own.driver = "13.0";
+    own.driver = "580.65.06 for CUDA 13.0";
     own.device = "NVIDIA H200";
+    own.identity = "GPU-" + std::to_string(rank);
+    own.seen_devices =
+        rank < 2 ? std::vector<std::string>{"GPU-0", "GPU-1"} : std::vector<std::string>{"GPU-2", "GPU-3"};
+    own.reached_devices = {"GPU-" + std::to_string(rank ^ 1)};
     own.core_files = 0;
     own.shared_memory_free = int64_t{1} << 30;
     own.copy_rate = 1e10;
@@ -102,7 +106,40 @@ TEST(DoctorTest, Idle_and_shared_cores_are_told) {
   facts = fit();
   facts.ranks[1].core_share = 3;
   facts.ranks[2].core_share = 5;
+  for (RankFacts& rank : facts.ranks) rank.device.clear();
   expect(judge_cores(facts), Severity::kFine, "cores", "3 or more for each rank");
+}
+
+TEST(DoctorTest, Few_and_unequal_cores_of_ranks_with_GPUs_are_told) {
+  DoctorFacts facts = fit();
+  facts.ranks[2].core_share = 3;
+  std::vector<Finding> findings = judge_cores(facts);
+  ASSERT_EQ(findings.size(), 2U);
+  expect(findings, Severity::kWarning, "cores",
+         "rank 2 on node2 has 3 cores; a rank with a GPU needs 4 or more");
+  expect({findings[1]}, Severity::kWarning, "cores", "rank 2 on node2 has 3, rank 0 on node1 has 4");
+  for (RankFacts& rank : facts.ranks) rank.core_share = 3;
+  findings = judge_cores(facts);
+  ASSERT_EQ(findings.size(), 1U);
+  expect(findings, Severity::kWarning, "cores",
+         "rank 0 on node1 has 3 cores; a rank with a GPU needs 4 or more (4 ranks have fewer)");
+}
+
+TEST(DoctorTest, Links_between_the_GPUs_of_a_host_are_told) {
+  DoctorFacts facts = fit();
+  expect(judge_links(facts), Severity::kFine, "links",
+         "4 GPUs, all pairs on one host reach each other directly");
+  facts.ranks[3].reached_devices.clear();
+  expect(judge_links(facts), Severity::kWarning, "links",
+         "the GPUs of ranks 2 and 3 on node2 do not reach each other directly");
+  facts.ranks[0].reached_devices.clear();
+  expect(judge_links(facts), Severity::kWarning, "links",
+         "ranks 0 and 1 on node1 do not reach each other directly (2 pairs in all)");
+  facts = fit();
+  for (size_t rank = 2; rank < 4; ++rank) facts.ranks[rank].seen_devices = {facts.ranks[rank].identity};
+  expect(judge_links(facts), Severity::kNote, "links", "ranks 2 and 3 on node2 see only their own GPUs");
+  for (size_t rank = 0; rank < 4; ++rank) facts.ranks[rank].host = "node" + std::to_string(rank);
+  EXPECT_TRUE(judge_links(facts).empty());
 }
 
 TEST(DoctorTest, What_mpirun_will_ask_of_root_and_of_many_ranks_is_told) {
@@ -133,6 +170,10 @@ TEST(DoctorTest, Devices_are_judged_by_what_was_asked_for) {
   expect(judge_devices(facts), Severity::kWarning, "device", "the CPU computes: rank 1 on node1: no driver");
   facts.device = "cuda";
   expect(judge_devices(facts), Severity::kProblem, "device", "rank 1 on node1: no driver");
+  facts.device = "auto";
+  for (RankFacts& rank : facts.ranks) rank.gpu_evidence = "rank 0 on node1: SLURM_GPUS=4";
+  expect(judge_devices(facts), Severity::kProblem, "device",
+         "the job has GPUs (rank 0 on node1: SLURM_GPUS=4) and cannot use them: rank 1 on node1: no driver");
   facts.device = "cpu";
   expect(judge_devices(facts), Severity::kFine, "device", "the CPU");
 }
