@@ -124,6 +124,11 @@ void MetricsLog::write(const IntervalMetrics& metrics) {
   line["target_tokens"] = metrics.target_tokens;
   line["target_tokens_per_second"] = metrics.target_tokens_per_second();
   line["source_tokens_per_second"] = metrics.source_tokens_per_second();
+  if (metrics.device) {
+    line["model_flops_per_second"] = metrics.device->flops_per_second;
+    if (metrics.device->peak > 0.0) line["mfu"] = metrics.device->mfu();
+    line["device_memory_bytes"] = metrics.device->memory_bytes;
+  }
   line["elapsed_seconds"] = metrics.elapsed_seconds;
   line["skipped_steps"] = metrics.skipped_steps;
   if (!metrics.stage.empty()) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "data/files/folder_lock.h"
+#include "trainer/device_use.h"
 #include "trainer/files/metric_events.h"
 #include "trainer/files/rollbacks.h"
 #include "trainer/phase_clock.h"
@@ -18,12 +19,13 @@ namespace ventris {
 
 struct ScriptResult;
 
-/// Statistics since the last log line. Sums are over target tokens and all ranks, without skipped steps.
+/// Statistics since the last log line. Sums are over all ranks, without skipped steps.
 struct IntervalSums {
-  double loss = 0.0;
-  double nll = 0.0;
+  double loss = 0.0;  // over target tokens
+  double nll = 0.0;   // likewise
   int64_t target_tokens = 0;
   int64_t source_tokens = 0;
+  double flops = 0.0;    // of the model and its teachers (model/flop_count.h)
   double seconds = 0.0;  // of training steps only, without validation and checkpoints
 };
 
@@ -40,6 +42,7 @@ struct IntervalMetrics {
   std::string stage = {};                                   // of the step; "" without a plan of stages
   std::vector<std::pair<std::string, int64_t>> pairs = {};  // drawn of each corpus since the start; likewise
   PhaseSeconds phase_seconds = {};                          // of the first rank, since the line before
+  std::optional<DeviceUse> device = {};                     // on CUDA
 
   bool has_loss() const { return sums.target_tokens > 0; }
   double loss() const { return sums.loss / static_cast<double>(sums.target_tokens); }

@@ -6,6 +6,8 @@
 #include <cmath>
 
 #include "trainer/metrics.h"
+#include "trainer/text.h"
+#include "trainer/train_profile.h"
 
 namespace ventris {
 namespace {
@@ -19,6 +21,15 @@ std::string loss_text(double loss, double perplexity, bool smooths) {
 std::string loss_text(const IntervalMetrics& metrics, bool smooths) {
   if (metrics.has_loss()) return loss_text(metrics.loss(), metrics.perplexity(), smooths);
   return metrics.skipped_steps > 0 ? "loss not finite" : "loss not yet read";
+}
+
+// "" without a device.
+std::string device_use_text(const IntervalMetrics& metrics) {
+  if (!metrics.device) return "";
+  const DeviceUse& device = *metrics.device;
+  const std::string mfu = device.peak > 0.0 ? fmt::format(" (MFU {:.1f}%)", 100.0 * device.mfu()) : "";
+  return fmt::format("  {} a GPU{}  {} used", flop_rate_text(device.flops_per_second), mfu,
+                     bytes_text(device.memory_bytes));
 }
 
 }  // namespace
@@ -43,10 +54,10 @@ std::string progress_text(const IntervalMetrics& metrics, int64_t max_steps, dou
                           bool smooths) {
   const std::string skipped =
       metrics.skipped_steps > 0 ? fmt::format("  {} skipped", metrics.skipped_steps) : "";
-  return fmt::format("step {}/{}  epoch {:.2f}  {}  lr {:.3e}  {:.0f} target tokens/s{}  {} left",
+  return fmt::format("step {}/{}  epoch {:.2f}  {}  lr {:.3e}  {:.0f} target tokens/s{}{}  {} left",
                      metrics.step, max_steps, metrics.epoch, loss_text(metrics, smooths),
-                     metrics.learning_rate, metrics.target_tokens_per_second(), skipped,
-                     duration_text(seconds_left));
+                     metrics.learning_rate, metrics.target_tokens_per_second(), device_use_text(metrics),
+                     skipped, duration_text(seconds_left));
 }
 
 std::string short_progress_text(const IntervalMetrics& metrics, int64_t max_steps, double seconds_left) {

@@ -14,6 +14,7 @@ struct ReportedStep {
   int64_t step = 0;
   int64_t target_tokens = 0;  // of the global batch
   int64_t source_tokens = 0;
+  double flops = 0.0;  // of all ranks
 };
 
 /// Copies the reports of steps to the host some steps later, so that it does not wait for the device. The

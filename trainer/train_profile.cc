@@ -105,12 +105,12 @@ double flops_of_phase(const std::string& name, const FlopCount& flops) {
   return 0.0;
 }
 
+}  // namespace
+
 std::string flop_rate_text(double flops_per_second) {
   return flops_per_second < 1e12 ? fmt::format("{:.1f} GFLOP/s", 1e-9 * flops_per_second)
                                  : fmt::format("{:.1f} TFLOP/s", 1e-12 * flops_per_second);
 }
-
-}  // namespace
 
 double TrainProfile::other_seconds() const {
   double seconds = step_seconds;

@@ -39,6 +39,8 @@ struct TrainProfile {
 /// From the measurements of the context. `flops` are those of all measured steps. Multiplies matrices in the
 /// precision, that of the run on the context, for about half a second.
 TrainProfile train_profile(Context& context, const FlopCount& flops, Precision precision);
+/// "12.3 GFLOP/s" or "389.1 TFLOP/s".
+std::string flop_rate_text(double flops_per_second);
 /// As text for the user.
 std::string profile_table(const TrainProfile& profile);
 

@@ -7,12 +7,14 @@
 #include <iterator>
 
 #include "backend/cast.h"
+#include "backend/device.h"
 #include "backend/error.h"
 #include "backend/gemm_choices.h"
 #include "backend/profile.h"
 #include "backend/transfer.h"
 #include "comm/affinity.h"
 #include "trainer/agreement.h"
+#include "trainer/device_use.h"
 #include "trainer/files/model_files.h"
 #include "trainer/files/run_folder.h"
 #include "trainer/files/run_status.h"
@@ -86,6 +88,8 @@ TrainingRun::TrainingRun(Context& context, Communicator& communicator, const Tra
   options_.logical_shards = shards_;
   options_.mix = data::to_text(batches_.mix());
   options_.precision = resolved_precision(options.precision, resume_point_.precision, context.device());
+  if (context.device() == Device::kCuda)
+    device_peak_ = peak_flops_per_second(cuda_device_model(), options_.precision);
   const std::vector<std::string> references = valid_sets_.first_references();
   const std::string choices[] = {
       resolve_begin_embedding(options_, resume_point_.begin_embedding, corpus_),
@@ -265,7 +269,7 @@ bool TrainingRun::measures_step() const {
 bool TrainingRun::compute_step(const data::GlobalBatch& batch) {
   const double learning_rate =
       state_.rollback_rate * schedule_.learning_rate(state_.step, state_.plateau_factor);
-  const TrainingStep::Enqueued step = step_->enqueue(
+  TrainingStep::Enqueued step = step_->enqueue(
       *feed_, learning_rate, [this] { return stop_is_asked_for(); },
       [this](int64_t done, int64_t of) {
         if (done == of) return;
@@ -279,9 +283,10 @@ bool TrainingRun::compute_step(const data::GlobalBatch& batch) {
   }
   last_learning_rate_ = learning_rate;
   read_reports(StepReports::kMax - 1);
-  reports_->request(
-      *optimizer_,
-      {.step = state_.step, .target_tokens = batch.target_tokens, .source_tokens = batch.source_tokens});
+  reports_->request(*optimizer_, {.step = state_.step,
+                                  .target_tokens = batch.target_tokens,
+                                  .source_tokens = batch.source_tokens,
+                                  .flops = step.flops});
   return true;
 }
 
@@ -293,7 +298,7 @@ bool TrainingRun::stop_is_asked_for() {
   return told_stop_ || communicator_.stop_was_passed_on();
 }
 
-bool TrainingRun::agree_with_all_ranks(const TrainingStep::Enqueued& step) {
+bool TrainingRun::agree_with_all_ranks(TrainingStep::Enqueued& step) {
   const bool late = communicator_.rank() == 0 && options_.max_minutes > 0.0 &&
                     seconds_of_run() >= 60.0 * options_.max_minutes;
   double totals[5] = {stop_requested() ? 1.0 : 0.0, late ? 1.0 : 0.0, step.flops, step.abandoned ? 1.0 : 0.0,
@@ -303,7 +308,8 @@ bool TrainingRun::agree_with_all_ranks(const TrainingStep::Enqueued& step) {
   out_of_time_ = totals[1] > 0.0;
   communicator_.receive_stops(static_cast<int>(totals[4]));
   const bool abandoned = totals[3] > 0.0;
-  if (!abandoned) flops_ += totals[2];
+  step.flops = totals[2];
+  if (!abandoned) flops_ += step.flops;
   return abandoned;
 }
 

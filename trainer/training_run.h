@@ -74,8 +74,9 @@ class TrainingRun {
   bool measures_step() const;  // whether the profile measures the next one
   /// Whether this rank or another received a stop request, which is passed on to all.
   bool stop_is_asked_for();
-  /// Sums the numbers of a step on the hosts, without waiting for the device; whether a rank abandoned it.
-  bool agree_with_all_ranks(const TrainingStep::Enqueued& step);
+  /// Sums the numbers of a step on the hosts, without waiting for the device; its operations become those of
+  /// all ranks. True if a rank abandoned it.
+  bool agree_with_all_ranks(TrainingStep::Enqueued& step);
   void take_step_back(const TrainingStep::Enqueued& step);
   void read_reports(size_t max_left);  // of steps, waiting for the device, until at most so many are pending
   void count_step(const StepReports::Arrived& arrived);
@@ -137,7 +138,7 @@ class TrainingRun {
   IntervalSums interval_, whole_run_;
   StragglerWatch own_work_{communicator_};
   Clock::time_point step_begin_ = Clock::now();
-  double last_gradient_norm_ = 0.0, last_learning_rate_ = 0.0;
+  double last_gradient_norm_ = 0.0, last_learning_rate_ = 0.0, device_peak_ = 0.0;
   DivergenceWatch divergence_{state_, options_.spikes};
   bool nothing_to_do_ = false;             // the checkpoint to resume from is that of the last step
   bool stop_ = false, told_stop_ = false;  // requested on some rank; told to the other ranks

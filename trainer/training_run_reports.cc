@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "backend/device.h"
 #include "backend/transfer.h"
 #include "trainer/files/parameter_digest.h"
 #include "trainer/files/run_folder.h"
@@ -151,6 +152,7 @@ void TrainingRun::count_step(const StepReports::Arrived& arrived) {
   interval_.nll += outcome.nll;
   interval_.target_tokens += arrived.of.target_tokens;
   interval_.source_tokens += arrived.of.source_tokens;
+  interval_.flops += arrived.of.flops;
 }
 
 void TrainingRun::count_skipped_step(const StepReports::Arrived& arrived) {
@@ -218,6 +220,12 @@ IntervalMetrics TrainingRun::interval_metrics() const {
                              .target_tokens = state_.target_tokens,
                              .elapsed_seconds = state_.elapsed_seconds,
                              .skipped_steps = state_.skipped_steps};
+  if (context_.device() == Device::kCuda) {
+    const double device_seconds = interval_.seconds * communicator_.size();
+    metrics.device = {.flops_per_second = device_seconds > 0.0 ? interval_.flops / device_seconds : 0.0,
+                      .peak = device_peak_,
+                      .memory_bytes = cuda_memory().used};
+  }
   if (batches_.mix().empty()) return metrics;
   const data::MixPosition& position = state_.position.mix;
   const int64_t stage = position.steps == 0 && position.stage > 0 ? position.stage - 1 : position.stage;

@@ -54,12 +54,41 @@ class WithoutADevice(DeviceTest):
         self.assertIn("--device cpu", message)
         self.assertFalse(os.path.exists(self.path("none")))
 
-    def test_auto_takes_the_cpu_and_says_why_where_cuda_was_built_in(self):
+    def test_auto_takes_the_cpu_and_says_why(self):
         result = support.run(*self.train("auto", "--max-steps", 2), variables=self.BLIND)
         message = result.stderr.decode()
         self.assertEqual(result.returncode, 0, message)
         built = b"CUDA: no\n" not in self.succeed("--version")
-        self.assertEqual(message.count("Computing on the CPU, not with CUDA: "), int(built), message)
+        says = "no CUDA device can be used (" if built else "this program was built without CUDA ("
+        self.assertTrue(message.startswith(f"Computing on the CPU: {says}"), message)
+        self.assertEqual(message.count("Computing on the CPU"), 1, message)
+        # The text that a pipe translates gets no line about a device that the program cannot have.
+        translate = ["translate", "--model", self.path("auto"), "--max-extra-length", 1]
+        result = support.run(*translate, stdin=b"one\n", variables=self.BLIND)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual(result.stderr.count(b"Computing on the CPU"), int(built), result.stderr)
+
+    def test_auto_refuses_the_cpu_where_slurm_gave_gpus(self):
+        for variables, says in (
+            ({"SLURM_JOB_ID": "7", "SLURM_GPUS_ON_NODE": "8"}, "SLURM_GPUS_ON_NODE=8"),
+            ({"SLURM_JOB_ID": "7", "SLURM_JOB_GPUS": "0"}, "SLURM_JOB_GPUS=0"),
+        ):
+            message = self.refuse(69, *self.train("gpus"), variables={**self.BLIND, **variables})
+            self.assertIn(f"--device auto: the job has GPUs ({os.uname().nodename}: {says}) and cannot use them: ", message)
+            self.assertRegex(message, r"(built without CUDA|driver).*\. Remove the cause, or give --device cpu")
+            self.assertFalse(os.path.exists(self.path("gpus")))
+        for variables in ({"SLURM_JOB_ID": "7"}, {"SLURM_GPUS_ON_NODE": "8"}):
+            self.succeed(*self.train(f"cpu-{len(variables)}{next(iter(variables))}", "--max-steps", 1), variables={**self.BLIND, **variables})
+        given = {**self.BLIND, "SLURM_JOB_ID": "7", "SLURM_GPUS_ON_NODE": "8"}
+        self.succeed(*self.train("asked", "--max-steps", 1, "--device", "cpu"), variables=given)
+
+    @unittest.skipUnless(support.MPIEXEC, "built without MPI")
+    def test_auto_refuses_the_cpu_where_ranks_were_given_gpus(self):
+        words = self.train("ranks")
+        message = self.refuse(69, *words, ranks=2, variables={"CUDA_VISIBLE_DEVICES": "0,1"})
+        self.assertRegex(message, r"--device auto: the job has GPUs \(rank 0 on \S+: CUDA_VISIBLE_DEVICES=0,1\) and cannot use them: rank 0 on ")
+        self.assertEqual(message.count("error: "), 1, message)
+        self.succeed(*words, "--max-steps", 1, ranks=2, variables=self.BLIND)
 
     def test_int8_is_of_the_cpu_alone(self):
         source, target = self.demo_path("test.en"), self.demo_path("test.de")
@@ -130,6 +159,36 @@ class EmulatedDevice(DeviceTest):
         self.succeed_on_device(*self.train("plain", *steps, "--device", "auto", "--no-cuda-graph"))
         self.assert_equal_parameters(*(self.path(name, "checkpoint-00000005.h5") for name in ("cuda", "plain")))
 
+    @unittest.skipUnless(support.MPIEXEC, "built without MPI")
+    def test_the_log_tells_the_rate_of_a_device_its_share_of_the_peak_and_the_memory(self):
+        def lines(name, ranks, **variables):
+            words = self.train(name, "--max-steps", 2, "--device", "cuda", "--json")
+            result = self.succeed_on_device(*words, ranks=ranks, devices=ranks, variables=variables)
+            found = [json.loads(line) for line in self.read(self.path(name, "metrics.jsonl")).splitlines()]
+            return [line for line in found if line["type"] == "interval"], result
+
+        peak = 67e12  # of the H100 in f32
+        for ranks, model in ((1, "a model without a data sheet"), (2, "NVIDIA H100 80GB HBM3")):
+            if self.NAME != "emulated" and ranks > 1:
+                break  # what a GPU is called cannot be chosen
+            intervals, result = lines(f"rate-{ranks}", ranks, VENTRIS_EMULATED_MODEL=model)
+            self.assertEqual(len(intervals), 2)
+            for line in intervals:
+                self.assertGreater(line["device_memory_bytes"], 100000)
+                self.assertGreater(line["model_flops_per_second"], 0)
+                if self.NAME == "emulated":
+                    self.assertEqual("mfu" in line, ranks == 2, line)
+                    self.assertAlmostEqual(line.get("mfu", 0) * peak / line["model_flops_per_second"], ranks - 1, delta=1e-9)
+            # Both intervals together are the whole run, whose rate is that of all ranks.
+            seconds = [(line["target_tokens"] - before) / line["target_tokens_per_second"]
+                       for line, before in zip(intervals, (0, intervals[0]["target_tokens"]))]  # fmt: skip
+            flops = sum(line["model_flops_per_second"] * ranks * time for line, time in zip(intervals, seconds))
+            whole = json.loads(result.stdout)["model_flops_per_second"]
+            self.assertAlmostEqual(flops / sum(seconds) / whole, 1, delta=1e-6)
+            mfu = r" \(MFU 0\.0%\)" if model.startswith("NVIDIA") else ""
+            if self.NAME == "emulated":
+                self.assertRegex(result.stderr.decode(), rf"target tokens/s  \d+\.\d GFLOP/s a GPU{mfu}  \d+\.\d MiB used  \d")
+
     def test_a_profile_tells_the_phases_and_changes_no_bit(self):
         steps = ["--max-steps", 4, "--device", "cuda"]
         self.succeed_on_device(*self.train("unprofiled", *steps))
@@ -162,7 +221,7 @@ class EmulatedDevice(DeviceTest):
         in_int8 = [*translate, "--precision", "int8"]
         auto = self.succeed_on_device(*in_int8, stdin=lines)
         self.assertEqual(auto.stdout, self.succeed(*in_int8, "--device", "cpu", stdin=lines))
-        self.assertIn("Computing on the CPU, not with CUDA: --precision int8", auto.stderr.decode())
+        self.assertIn("Computing on the CPU: --precision int8", auto.stderr.decode())
         self.refuse_on_device(64, *in_int8, "--device", "cuda", stdin=lines, says="--precision int8 computes only on the CPU")
         source = self.write("few.en", lines)
         with open(self.demo_path("test.de"), "rb") as file:
@@ -309,14 +368,15 @@ class EmulatedDevice(DeviceTest):
         says = ["ranks 0 and 1 would share one CUDA device", "2 ranks", "1 CUDA device "]
         self.refuse_on_device(69, *words, "--device", "cuda", ranks=2, says=says)
         self.assertFalse(os.path.exists(self.path("shared")))
-        result = self.succeed_on_device(*words, "--max-steps", 2, ranks=2)
-        self.assertIn(b"Computing on the CPU, not with CUDA: ranks 0 and 1", result.stderr)
+        message = self.refuse_on_device(69, *words, "--max-steps", 2, ranks=2, says=["--device auto: the job has GPUs (rank 0 on ", *says])
+        self.assertIn("--device cpu", message)
+        self.assertFalse(os.path.exists(self.path("shared")))
 
     def test_no_device(self):
         words = self.train("none", "--device", "cuda")
         self.refuse_on_device(69, *words, devices=0, says=["--device cuda", "no device"])
         result = self.succeed_on_device(*self.train("fallen", "--max-steps", 1), devices=0)
-        self.assertIn(b"Computing on the CPU, not with CUDA: ", result.stderr)
+        self.assertTrue(result.stderr.startswith(b"Computing on the CPU: no CUDA device can be used (the driver finds no device; "), result.stderr)
 
     def test_a_device_that_cannot_be_used_is_refused_with_the_reason_and_auto_takes_the_cpu(self):
         for variables, says in (
@@ -331,7 +391,7 @@ class EmulatedDevice(DeviceTest):
                 words = self.train(f"auto-{len(says)}", "--max-steps", 1)
                 result = self.succeed_on_device(*words, variables=variables)
                 message = result.stderr.decode()
-                self.assertRegex(message, f"Computing on the CPU, not with CUDA: .*{says}")
+                self.assertRegex(message, rf"Computing on the CPU: no CUDA device can be used \(.*{says}")
 
     def test_numbers_that_are_not_finite_end_the_run_with_their_place(self):
         # Adam divides by its epsilon alone as soon as squares of gradients underflow.
