@@ -138,14 +138,14 @@ int run_command(const Command& command, const std::vector<std::string>& words,
 int dispatch(const std::vector<std::string>& words, const MpiEnvironment& environment,
              const std::string& command_line, RunStatus& status) {
   const std::vector<Command> commands = all_commands();
-  if (words.empty()) {
-    fail(ExitCode::kUsage, "no command given; 'ventris help' lists the commands");
-  }
-  const std::string& name = words.front();
-  const std::vector<std::string> rest(words.begin() + 1, words.end());
+  const std::string name = words.empty() ? "help" : words.front();
+  const std::vector<std::string> rest(words.begin() + (words.empty() ? 0 : 1), words.end());
   const bool speaks = environment.rank() == 0;
   if (name == "--version" || name == "version") {
-    if (speaks) write_output(version_text());
+    const bool json = rest == std::vector<std::string>{"--json"};
+    if (!json && !rest.empty())
+      fail(ExitCode::kUsage, "{} takes --json and nothing else, not '{}'", name, rest.front());
+    if (speaks) write_output(json ? version_json() : version_text());
     return 0;
   }
   if (is_help(name) || name == "help") return speaks ? help_command(commands, rest) : 0;

@@ -10,8 +10,12 @@ std::string program_version() {
   return VENTRIS_VERSION;
 }
 
+std::string program_commit() {
+  return VENTRIS_COMMIT;
+}
+
 std::string program_name_and_version() {
-  return fmt::format("ventris {} (commit {})", program_version(), VENTRIS_COMMIT);
+  return fmt::format("ventris {} (commit {})", program_version(), program_commit());
 }
 
 }  // namespace ventris

@@ -81,6 +81,17 @@ class Help(support.CommandLineTest):
         self.assertRegex(lines[4], r"^CUDA: (no$|yes, CUDA \d+\.\d+, architectures )")
         self.assertRegex(lines[5], r"^NCCL: (no|\d+\.\d+\.\d+)$")
 
+    def test_the_version_as_json(self):
+        lines = self.succeed("--version").decode().splitlines()
+        version = json.loads(self.succeed("--version", "--json"))
+        self.assertEqual(list(version), ["version", "commit", "cpu", "isa", "built_isa", "mpi", "cuda", "nccl"])
+        self.assertEqual(lines[0], f"ventris {version['version']} (commit {version['commit']})")
+        self.assertEqual(lines[2], f"ISA:  {version['isa']}, of {', '.join(version['built_isa'])}")
+        for line in (lines[1], *lines[3:]):
+            key, text = re.fullmatch(r"(\w+): +(?:yes, )?(?:f32 and bf16, )?(.+)", line).groups()
+            self.assertEqual(version[key.lower()], None if text == "no" else text)
+        self.refuse(64, "--version", "--yaml", says="--version takes --json and nothing else, not '--yaml'")
+
     def test_the_committed_reference_is_what_the_program_says(self):
         committed = os.path.join(support.SOURCE_DIR, "docs", "commands.md")
         self.assertEqual(
@@ -94,7 +105,7 @@ class Help(support.CommandLineTest):
             self.read(os.path.join(support.SOURCE_DIR, *path)).decode().replace("\\\n", " ")
             for path in (["README.md"], ["launch", "quickstart.sh"])
         )
-        training = r"mpirun -np 2 ventris (train --corpus .*)\n", r"MPIRUN\[@\]}\" ventris (train --corpus .*)\n"
+        training = r"mpirun -np 2 ventris (train --corpus .*)\n", r"MPIRUN\[@\]}\" ventris (train --corpus .*) --device \"\$device\"\n"
         shown, run = (re.search(how, text)[1].split() for how, text in zip(training, (readme, script)))
         self.assertEqual(shown, run)
         self.assertIn("--valid-target", run)
@@ -111,8 +122,8 @@ class Help(support.CommandLineTest):
 
 
 class WrongOptions(support.CommandLineTest):
-    def test_no_command(self):
-        self.refuse(64, says="no command")
+    def test_no_command_is_help(self):
+        self.assertEqual(self.succeed(), self.succeed("help"))
 
     def test_unknown_command_suggests_one(self):
         self.refuse(64, "trian", says="did you mean 'train'?")
