@@ -32,7 +32,8 @@ SlurmdPidFile={folder}/slurmd-%n.pid
 SlurmctldLogFile={folder}/slurmctld.log
 SlurmdLogFile={folder}/slurmd-%n.log
 SlurmdParameters=config_overrides
-NodeName=node1,node2 CPUs=2 State=UNKNOWN
+GresTypes=gpu
+NodeName=node1,node2 CPUs=2 Gres=gpu:1 State=UNKNOWN
 PartitionName=all Nodes=ALL Default=YES MaxTime=INFINITE State=UP
 """
 
@@ -49,6 +50,9 @@ class Slurm:
         self.configuration = os.path.join(folder, "slurm.conf")
         with open(self.configuration, "w", encoding="utf-8") as file:
             file.write(CONFIGURATION.format(folder=folder))
+        # Slurm counts files of devices; programs of the tests have emulated ones.
+        with open(os.path.join(folder, "gres.conf"), "w", encoding="utf-8") as file:
+            file.write("NodeName=node1,node2 Name=gpu File=/dev/null\n")
         key = os.path.join(folder, "munge.key")
         with open(os.open(key, os.O_WRONLY | os.O_CREAT, 0o400), "wb") as file:
             file.write(secrets.token_bytes(1024))

@@ -1,4 +1,4 @@
-"""launch/slurm/train.sbatch under a Slurm of two nodes, which are network namespaces of this machine."""
+"""launch/slurm/*.sbatch under a Slurm of two nodes, which are network namespaces of this machine."""
 
 import os
 import signal
@@ -11,8 +11,8 @@ import hosts
 import slurm
 import support
 
-SCRIPT = os.path.join(support.SOURCE_DIR, "launch", "slurm", "train.sbatch")
-# The script gives --threads itself.
+SCRIPTS = os.path.join(support.SOURCE_DIR, "launch", "slurm")
+# The scripts give --threads themselves.
 OPTIONS = [*support.TINY_MODEL[: support.TINY_MODEL.index("--threads")], "--logical-shards", "2"]
 STEPS = 500
 ENDED = ("COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL")
@@ -26,11 +26,11 @@ class TrainUnderSlurm(support.CommandLineTest):
         cls.slurm = slurm.Slurm(hosts.Hosts(), os.path.join(cls.folder, "slurm"))
         cls.addClassCleanup(cls.slurm.stop)
 
-    def submit(self, name, *options):
+    def submit(self, name, *options, script="cpu.sbatch", export="ALL"):
         """Queues a training of two nodes with one rank each in the folder `name`."""
-        size = ["--nodes=2", "--ntasks-per-node=1", "--cpus-per-task=1"]
+        size = ["--nodes=2", "--ntasks-per-node=1", "--cpus-per-task=1", f"--export={export}"]
         words = [self.corpus, self.path(name), *OPTIONS, *map(str, options)]
-        return self.slurm.submit(*size, f"--output={self.path(name)}.log", SCRIPT, *words)
+        return self.slurm.submit(*size, f"--output={self.path(name)}.log", os.path.join(SCRIPTS, script), *words)
 
     def log(self, name):
         path = f"{self.path(name)}.log"
@@ -70,6 +70,25 @@ class TrainUnderSlurm(support.CommandLineTest):
         with h5py.File(self.path("asked", last)) as one, h5py.File(self.path("whole", last)) as two:
             name = "model/encoder/layers/0/self_attention/query/weight"
             self.assertTrue(numpy.array_equal(one[name][()], two[name][()]))
+
+    @unittest.skipUnless(support.EMULATED, "the emulated device was not built")
+    def test_ranks_with_gpus_save_at_the_signal_and_go_on(self):
+        """The GPUs are emulated; Slurm counts those that it gives."""
+        programs = self.path("programs")
+        os.mkdir(programs)
+        # The devices of both nodes have one identity, as those of one machine have.
+        program = self.write("programs/ventris", f'#!/bin/sh\nNCCL_HOSTID=$SLURMD_NODENAME exec "{support.EMULATED}" "$@"\n')
+        os.chmod(program, 0o700)
+        export = f"ALL,PATH={programs}:{os.environ['PATH']}"
+        job = self.submit("gpus", "--max-steps", 40, "--save-every", 0, script="gpu.sbatch", export=export)
+        self.wait_for_steps("gpus", job)
+        self.slurm.call("scancel", "--signal=USR1", job)
+        end = self.wait_for_end(job)
+        log = self.log("gpus")
+        self.assertEqual((end["JobState"], end["Restarts"]), ("COMPLETED", "1"), log)
+        self.assertEqual(log.count("Computing on emulated"), 2, log)
+        self.assertIn("stopped at step", log)
+        self.assertIn("trained at step 40", log)
 
     def test_a_job_that_is_cancelled_does_not_queue_itself(self):
         job = self.submit("cancelled", "--max-steps", 1000000, "--save-every", 0)
