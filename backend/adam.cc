@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "backend/adam.h"
 
 #include "backend/cpu_kernels.h"

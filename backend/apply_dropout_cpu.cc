@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "backend/apply_dropout.h"
 #include "backend/dropout_cpu.h"
 #include "backend/kernels_cpu.h"

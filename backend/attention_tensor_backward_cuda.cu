@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "backend/attention_cuda.h"
 #include "backend/context_cuda.h"
 #include "backend/cuda/attention_long.cuh"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "backend/attention_cuda.h"
 #include "backend/cuda/attention_mma.cuh"
 #include "backend/op_checks.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "backend/cuda/attention_work.cuh"
 #include "backend/op_checks.h"
 

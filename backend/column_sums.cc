@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "backend/column_sums.h"
 
 #include "backend/kernels_cuda.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "backend/context_cuda.h"
 
 #include "backend/cuda/column_sums.cuh"

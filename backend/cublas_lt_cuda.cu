@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The functions of cuBLASLt that this program calls, each passed on to the library, which the first call
 // opens with all of them (backend/shared_library.h). tests/emulation defines its own in their place.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "backend/cuda/elements.cuh"
 #include "backend/cuda/launch.cuh"
 #include "backend/global_norm.h"

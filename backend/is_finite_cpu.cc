@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "backend/is_finite_cpu.h"
 
 #include <atomic>

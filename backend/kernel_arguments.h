@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 /// Declares the arguments of kernels, so that a change to one operation recompiles only its own files. Each

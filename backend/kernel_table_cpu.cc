@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The kernels of one instruction set: this file and all that it uses are compiled once for each set
 // (cmake/instruction_sets.cmake), and no other symbol of these objects is visible.
 #include "backend/attention_backward_cpu.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "backend/linear_backward.h"
 
 #include "backend/gemm.h"

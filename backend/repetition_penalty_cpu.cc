@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "backend/kernels_cpu.h"
 #include "backend/op_checks.h"
 #include "backend/repetition_penalty.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "backend/step_graph_cuda.h"
 
 #include "backend/cuda/launch.cuh"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "backend/stopwatch.h"
 
 #include "backend/has_cuda.h"

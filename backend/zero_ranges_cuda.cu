@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "backend/zero_ranges_cuda.h"
 
 #include "backend/cuda/flat_ranges.cuh"

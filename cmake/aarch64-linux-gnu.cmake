@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Toolchain file: the program for 64-bit ARM, compiled on another machine. VENTRIS_SYSROOT, in the environment or by -D, is a
 # folder with what is needed of an arm64 system (tests/arm64_root.sh makes one). Tests run by QEMU.
 set(CMAKE_SYSTEM_NAME Linux)

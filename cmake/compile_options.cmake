@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Options that every target of the project compiles with.
 
 add_library(ventris_options INTERFACE)

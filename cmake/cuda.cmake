@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # The CUDA side of the program: VENTRIS_CUDA says whether it is built. Sets VENTRIS_HAS_CUDA, whether it is; VENTRIS_CUDA_REASON,
 # the reason if it is not; VENTRIS_CUDA_ARCHITECTURES for nvcc and, as messages name them, VENTRIS_CUDA_ARCHITECTURE_NAMES; and the
 # target VENTRIS::nccl, the headers of NCCL, with VENTRIS_NCCL_VERSION.

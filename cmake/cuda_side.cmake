@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Programs with a CUDA side other than that of the ordinary program, which may have none: those of tests/emulation. Compiled for them
 # is what asks for CUDA (backend/has_cuda.h), and NCCL's side of comm; all else is the objects of the ordinary program.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Finds what the project needs. Each missing dependency gets one line that names the Debian package.
 
 function(ventris_missing what package)

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Compiles sections of docs/ into the program as the topics of 'ventris help': a name, the file and the heading. A section ends at the next
 # heading of its rank.
 set(VENTRIS_HELP_TOPICS

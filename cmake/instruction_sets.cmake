@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # The sets of instructions that the CPU's kernels (backend/*_cpu.cc) are compiled for.
 #
 # VENTRIS_PORTABLE: once for each set of VENTRIS_KERNEL_SETS, of which the program takes the best that its processor has

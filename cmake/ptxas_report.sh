@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # Launches nvcc (backend/CMakeLists.txt) and keeps what ptxas says of the kernels, their registers and spills, in
 # OBJECT.ptxas, where tests/lint.sh registers reads it. Everything else is passed on.
 object=""

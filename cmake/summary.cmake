@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # The last line of the configuration: what is built and, without CUDA, the reason.
 list(JOIN VENTRIS_KERNEL_SETS ", " summary)
 set(summary "CPU (${summary})")

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # The commit that is built, for --version and the provenance of files. Looked up in every build, since commits come
 # without a new configuration; the header changes only if the commit does. Run as a script with SOURCE_DIR and HEADER.
 if(CMAKE_SCRIPT_MODE_FILE)

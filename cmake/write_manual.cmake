@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # cmake -DPROGRAM=ventris -DOUTPUT=DIR -P write_manual.cmake: what is installed under share/, as the program prints it.
 function(write file)
   execute_process(COMMAND ${PROGRAM} ${ARGN} OUTPUT_VARIABLE text COMMAND_ERROR_IS_FATAL ANY)

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "data/corpus_version_2.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Draws docs/results.svg, the picture of docs/results.md, from the tables of that page.
 
     python3 docs/results_picture.py

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Makes the pictures of pages in docs/guide.md from training runs, with Chromium.
 
     python3 docs/screenshots.py RUN_FOLDER... [--sentence TEXT --reference TEXT] [--program VENTRIS] [--output-dir docs]

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Makes PNG pictures of pages smaller: at most 256 colours, chosen by median cut. For docs/screenshots.py."""
 
 import collections

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "launch/help_topics.h"
 
 #include "launch/help_parts.h"

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # From a fresh Debian 12 machine to a translation: installs missing packages, builds, and trains a small Transformer with one rank
 # on each GPU, or with two ranks on the CPU of a machine without GPUs.
 # Usage: launch/quickstart.sh [RUN_FOLDER]      (default: quickstart-run in the project folder; recreated each time)

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "launch/run_attention.h"
 
 #include <sys/stat.h>

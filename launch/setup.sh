@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Shared by launch/quickstart.sh, tests/run.sh and tests/lint.sh: the packages that the project needs, and how they are
 # installed. Sourced, not run.
 # shellcheck shell=bash disable=SC2034

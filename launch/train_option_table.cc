@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "launch/train_option_table.h"
 
 #include <algorithm>

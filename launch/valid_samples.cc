@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "launch/valid_samples.h"
 
 #include <sys/stat.h>

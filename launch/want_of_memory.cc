@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "launch/want_of_memory.h"
 
 #include <execinfo.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "model/attention_maps.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "model/batch_stage.h"
 
 #include <algorithm>

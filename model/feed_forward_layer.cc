@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "model/feed_forward_layer.h"
 
 #include "backend/apply_dropout.h"

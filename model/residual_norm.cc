@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "model/residual_norm.h"
 
 #include "backend/layer_norm.h"

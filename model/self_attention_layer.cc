@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "model/self_attention_layer.h"
 
 #include "backend/attention.h"

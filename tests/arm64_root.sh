@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Unpacks the arm64 Debian packages that the project needs into a folder, for cmake/aarch64-linux-gnu.cmake and QEMU.
 # Usage: tests/arm64_root.sh FOLDER
 # Nothing is installed: some of the packages (HDF5, SentencePiece, Open MPI) would replace those of this machine. The release is
@@ -11,7 +12,7 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 source "$root/launch/setup.sh"
 
 if (($# != 1)) || [[ $1 == --* ]]; then
-  sed -n '2,6s/^# //p' "${BASH_SOURCE[0]}" >&2
+  sed -n '3,7s/^# //p' "${BASH_SOURCE[0]}" >&2
   exit 64
 fi
 mkdir -p "$1"

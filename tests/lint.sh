@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Checks the source without running it. Usage: tests/lint.sh [--if-there] [--all] [CHECK...]
 #   format     clang-format 14, all C++ and CUDA files         shell   shellcheck
 #   python     ruff, with the rules of ruff.toml               sources includes, sizes of files (tests/cli/sources_test.py)
@@ -31,7 +32,7 @@ for argument in "$@"; do
   case $argument in
     --if-there) if_there=true ;;
     --all) tidy_options+=(--all) ;;
-    --help) sed -n '2,10s/^# //p' "${BASH_SOURCE[0]}" && exit 0 ;;
+    --help) sed -n '3,11s/^# //p' "${BASH_SOURCE[0]}" && exit 0 ;;
     format | shell | python | sources | tidy | docs | registers) checks+=("$argument") ;;
     *) die "no check is named $argument; there are: format shell python sources tidy docs registers" ;;
   esac

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Builds everything and tests the program. Usage: tests/run.sh [--all | --asan | --tsan | --gpu] [--build | --test] [options of ctest]
 #   --all    also the kernels of AVX2 beside those of this processor, and the tests of the repository itself (label `repository`), and
 #            more of what this processor does anyway (label `more`)
@@ -26,7 +27,7 @@ for argument in "$@"; do
     --gpu) cuda=ON ;;
     --build) run_tests=false ;;
     --test) build=false ;;
-    --help) sed -n '2,8s/^# //p' "${BASH_SOURCE[0]}" && exit 0 ;;
+    --help) sed -n '3,9s/^# //p' "${BASH_SOURCE[0]}" && exit 0 ;;
     *) ctest_options+=("$argument") ;;
   esac
 done

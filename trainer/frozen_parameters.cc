@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "trainer/frozen_parameters.h"
 
 #include <fmt/ranges.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "data/demo_corpus/lexicon.h"
 
 namespace ventris::data::demo {

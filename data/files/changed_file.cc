@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "data/files/changed_file.h"
 
 #include <unistd.h>

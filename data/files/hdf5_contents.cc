@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "data/files/hdf5_contents.h"
 
 #include <algorithm>

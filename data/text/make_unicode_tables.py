@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Writes unicode_tables.inc beside this file: the character classes that BLEU tokenization depends on.
 
 The lower case mapping is Python's str.lower; the other classes are those of the `regex` package, which

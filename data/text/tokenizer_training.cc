@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "data/text/tokenizer_training.h"
 
 #include <sentencepiece_trainer.h>

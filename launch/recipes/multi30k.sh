@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Multi30k English-German with the preset tiny: a real corpus of image captions, BLEU on test_2016.
 # Usage: launch/recipes/multi30k.sh TEXT_FOLDER [RUN_FOLDER]
 # TEXT_FOLDER holds the upstream lowercased, normalised and tokenised files of github.com/multi30k/dataset

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # The experiments of "Attention Is All You Need": WMT 2014 English-German or English-French, base or big, newstest2014 by two
 # protocols. Usage: launch/recipes/wmt14.sh en-de|en-fr FOLDER [OPTION OF ventris train...]
 # FOLDER holds the data of WMT 2014, which this script does not fetch: the files of its table below, plain or with .gz, in FOLDER

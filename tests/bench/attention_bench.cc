@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Time of attention on the CPU or on a GPU (there between events of the stream), forward and backward, for
 // random lengths around a mean, or for those of given sentences, or of matrix products:
 //   attention_bench [--device cpu|cuda] [--pairs FILE | --products FILE] [options of Google Benchmark]

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # Seconds of processor time of `ventris bleu` against sacreBLEU's command on one core, including the start of the program, alternating: the best of
 # several runs each, and the ratio. All systems are scored as one text, so that no line of the systems is repeated.
 # usage: bleu_bench.sh VENTRIS PYTHON REFERENCE SYSTEM...

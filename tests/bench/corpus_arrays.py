@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The training pairs of a corpus file of any version (docs/formats.md)."""
 
 import h5py

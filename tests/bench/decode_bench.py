@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Speed of translation on the CPU against CTranslate2 with the same weights, machine and run, as a table in Markdown.
 
     python3 tests/bench/decode_bench.py --ventris build/release/ventris --model weights.h5 --peer-python PYTHON \

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Training against the same procedure in PyTorch (peer_equal_updates.py): equal initial weights, batches, loss, schedule and Adam; with
 dropout the masks differ. Prints a table in Markdown: BLEU and chrF of a held-out set after each number of --steps, of both, and how
 much the losses of a step differ.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Rates of gemm() at the shapes of training, relative to the best large square product of oneDNN itself of
 // the same dtype in the same run ("of_large"). One thread; rates are per second of CPU time, the best of
 // several repetitions, so that other programs on the machine have little effect.

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Cost or gain of --gradient-dtype bf16 between two MPI ranks on the CPU, as a table in Markdown.
 
     python3 tests/bench/gradient_dtype_bench.py --ventris build/release/ventris --corpus corpus.h5

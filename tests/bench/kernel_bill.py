@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """The bill of the CUDA kernels of a training step before it runs: what each moves, computes and waits for, and the predicted time.
 
     tests/bench/kernel_bill.py BUILD [--preset base|big] [--arch sm_90a] [--measured FILE] [--json] [--loops]

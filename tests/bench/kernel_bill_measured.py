@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Measured times for the bill of the kernels: of phases, by ventris train --profile, or of kernels, by ncu."""
 
 import collections

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The time that a kernel is predicted to take on a GPU: the greatest of what memory, the units and waiting take.
 
 Constants are of the H200 SXM, with their source; "assumed" are guesses that a measurement replaces.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Machine code of kernels, as cuobjdump -sass prints it: instructions by class, loops, and the way that a warp takes.
 
 A loop is a jump back to a block that dominates it. Of the ways through a loop or a kernel one is counted: that which moves the

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a training step asks of the device, kernel by kernel: launches with their shapes, bytes and operations, and the products.
 
 The rows below state per kernel what cannot be read from machine code: its blocks, how many packs a thread goes through, the bytes of

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """kernel_bill.py: what it reads of machine code and tables, and that it finds what grew. Needs neither CUDA nor a GPU."""
 
 import contextlib

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Writes a corpus of generated ids, for measurements of starts and of reading: large_corpus CORPUS PAIRS
 // OUTPUT. The tokenizer and the validation pairs are those of CORPUS; a training sentence has 8 to 51 random
 // tokens.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Target tokens/s and FLOP/s of forward and backward, and of the whole step with Adam.
 #include <benchmark/benchmark.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Time per element of the operations that are not GEMM, compared with a plain copy of the same bytes, the
 // limit set by memory. Counters: `ns/element`, and `of_copy`, the time of a copy of the bytes that the
 // operation must read and write, divided by its own time (1 is as fast as memory).

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """The time and memory that the order of an epoch takes, as a table in Markdown: as fairseq makes it (numpy's permutation and two stable sorts
 by length), as a loop in PyTorch makes it (a random permutation and its list), and by `ventris order`, the whole program.
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Attention of one layer in PyTorch, by the variable-length form of FlashAttention that peer_packed.py trains with: forward and backward, bf16.
 
     python peer_attention.py --pairs pairs.txt --device cuda

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """The peer for training with equal updates: a PyTorch loop that goes on from weights of ours, with the batches of `ventris train`
 (data/permutation.h, data/batches.h, one micro-batch a step), its loss, schedule and Adam. Writes safetensors files that `ventris translate`
 reads, one for each of --save-at, and prints one JSON object: the loss of each step, that of label smoothing, as the mean over the target

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """The strongest peer for training speed that is written in PyTorch alone: the Transformer of peer_pytorch.py without padding.
 
 Sentence pairs lie one after the other in a fixed number of rows a side, as in ventris. Attention is the variable-length form of

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """The peer for training speed: a plain PyTorch loop of the same Transformer.
 
 Reads the same corpus.h5 as `ventris train`, or its ids as tests/gpu/corpus.py writes them, buckets sentence pairs by length, pads each batch

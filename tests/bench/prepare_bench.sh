@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # Sentence pairs a second of `ventris prepare` on two threads against two parallel spm_encode processes, one for each side, on
 # the same plain text with the same model; and the memory of prepare for the text and for several copies of it.
 # usage: prepare_bench.sh VENTRIS SOURCE TARGET [VOCAB_SIZE] [COPIES] [bpe|unigram]

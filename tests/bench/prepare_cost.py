@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """What a command costs in time, memory and disk while it writes a file, as one line.
 
     python3 tests/bench/prepare_cost.py --pairs 4500000 -- build/release/ventris prepare ... --output folder/corpus.h5

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """The cost of --reduction reproducible relative to fast, as a table in Markdown.
 
     python3 tests/bench/reduction_bench.py --ventris build/release/ventris

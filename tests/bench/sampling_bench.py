@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """The cost of subword regularisation, as a table in Markdown.
 
     python3 tests/bench/sampling_bench.py --ventris build/release/ventris --source train.en.gz --target train.de.gz

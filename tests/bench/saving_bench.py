@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """The cost of saving during training, for a model of 4 + 4 layers and width 128, as a table in Markdown.
 
     python3 tests/bench/saving_bench.py --ventris build/release/ventris

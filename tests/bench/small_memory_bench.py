@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """The speed of steps with a corpus in memory and with one that is larger than it, as a table in Markdown.
 
     python3 tests/bench/small_memory_bench.py --ventris build/release/ventris --corpus large.h5

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """The time from the start of a program to its first training step, for a small and a large corpus, as a table in Markdown.
 
     python3 tests/bench/start_bench.py --ventris build/release/ventris --small small.h5 --large large.h5 --ranks 1 2 16

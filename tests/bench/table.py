@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Functions for the scripts that measure training: runs of ventris and of peers, and tables in Markdown."""
 import json
 import os

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Training speed of ventris against PyTorch on the same corpus, machine and run, as a table in Markdown.
 
     python3 tests/bench/train_bench.py --ventris build/release/ventris --gemm-bench build/release/tests/bench/gemm_bench \

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Writes parallel text of any size from small corpora: their pairs again and again, with some words of both sides exchanged.
 
     python3 tests/bench/vary_text.py --pairs 4500000 --output text a.en.gz a.fr.gz b.en.gz b.fr.gz

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """A weights file of a wider and deeper network that computes nearly what a trained one does.
 
     python3 tests/bench/widen_model.py tiny.h5 base.h5 --times 4 --layers 6 --d-ff 2048

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Executes the runs of a plan and compares each with the quiet run of its shape."""
 
 import dataclasses

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Faults in real training jobs, each of which must still give the bits of an undisturbed ("quiet") run.
 
     chaos.py --plan ci --seed 1 --log chaos.jsonl        all of a plan

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Faults: how each is injected into a running job, and how the job may then end."""
 
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One start of a training job: its command line, its ranks, its log, and its end."""
 
 import json

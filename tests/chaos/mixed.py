@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One long training under 'ventris supervise', with a fault about every half minute, until the time is up. The result
 must be that of a quiet run of the same number of steps."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The required result of a run: the state and the log of a quiet run of the same shape."""
 
 import hashlib

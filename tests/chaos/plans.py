@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The events of a campaign: a function of the plan's name, the seed and the number of faults, so that the same arguments
 repeat the campaign."""
 

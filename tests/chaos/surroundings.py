@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The environment of a campaign: its own folder and mounts, which are removed at its end, whatever its cause."""
 
 import ctypes

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """ventris attention: the page of heat maps and how a browser draws it; translate --alignment."""
 
 import html.parser

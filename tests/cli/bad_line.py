@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """bad_line.py PORT PORT LOSS DELAY: carries packets between two network interfaces, loses some, and delays the
 others, until its standard input ends. Prints how many it carried and how many it lost."""
 

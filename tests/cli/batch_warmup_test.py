@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """train --batch-warmup: global batches that grow."""
 
 import json

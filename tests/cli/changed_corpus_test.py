@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A corpus that is changed, cut or replaced in place while a run has it mapped: never a crash, always 65."""
 
 import json

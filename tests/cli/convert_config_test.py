@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Configurations of Marian: 'ventris convert-config', and as files of --config."""
 
 import json

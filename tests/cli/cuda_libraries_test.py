@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A program with CUDA opens cuBLASLt and NCCL when a device is first used, and says what is missing; CPUs need no library of CUDA."""
 
 import glob

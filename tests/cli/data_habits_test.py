@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The command lines of docs/data.md, run in their order on small files."""
 
 import gzip

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """--device: what a program says without a CUDA device, and the program on emulated ones (tests/emulation)."""
 
 import json

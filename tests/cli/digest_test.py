@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The digest of the parameters: in files, in the log, and after runs that were interrupted."""
 
 import ctypes

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Disks that are full, files that may not grow, folders that may not be written to: the checkpoint before stays,
 and the message tells how many bytes are needed and free."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The documentation: links, and the names of files, options, commands, presets, variables, functions and tests lead somewhere; tables are
 complete, also that of environment variables; exit codes, versions and defaults are those of the program; README stays short, its figures are
 those of docs/results.md and docs/scaling.md."""

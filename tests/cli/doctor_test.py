@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """ventris doctor, alone and under mpirun."""
 
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Libraries and instructions that a run computed with: recorded, and named where they change."""
 
 import json

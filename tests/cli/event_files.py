@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A reader of TensorBoard event files that shares no code with the program: frames, checksums and protocol buffers by hand."""
 
 import glob

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Folders that `export` writes, killed at a file call: all old or all new, what else they hold stays, and nothing is left after
 the next export. VENTRIS_ALL_FAULTS=1 kills at each call in each mode, not at those of a sample."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Exports: what other programs read. The golden file holds what they made of a tiny model; where they are
 installed (VENTRIS_PEER_PYTHON, else the interpreter of the tests) they run too."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Every file call of a run fails, or ends a rank: what is left is one checkpoint at least, from which the run
 goes on to the same parameters. VENTRIS_ALL_FAULTS=1 tries each call, not a sample; 0/4, 1/4, 2/4 and 3/4 a quarter each
 of them."""

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Exports in bf16 and in 8-bit integers: what other programs find in the files, what ours computes from them."""
 
 import json

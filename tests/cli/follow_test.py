@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The program of docs/guide.md by which others follow metrics.jsonl."""
 
 import importlib.util

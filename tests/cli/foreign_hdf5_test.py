@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """HDF5 files of ours that another program wrote again, such as one in Python: `inspect` says of them what the reader says."""
 
 import json

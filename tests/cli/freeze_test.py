@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """train --freeze: parameters that keep their values, without gradients, sums over ranks, and moments of Adam."""
 
 import json

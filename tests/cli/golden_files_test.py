@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Files of earlier versions, kept in tests/golden/files: what is read from them, and what becomes of them, stays the
 same."""
 

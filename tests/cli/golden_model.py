@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The model of tests/golden/exports.json, for tests of exports."""
 
 import base64

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Topics of help, completion, manual pages, and colours of messages."""
 
 import os

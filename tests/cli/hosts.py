@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Hosts of a test's own: network namespaces with host names, joined by cables and a switch.
 
 A test file that uses them starts itself again in namespaces of its own (`enter`), so that nothing it does

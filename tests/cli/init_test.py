@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """train --init and its options: a run that begins from another's parameters, optimizer or vocabulary, or from vectors."""
 
 import gzip

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which instructions the CPU's kernels use: --isa, VENTRIS_ISA, and processors that have too few."""
 
 import json

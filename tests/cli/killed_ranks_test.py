@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A rank that is killed ends the job: the launcher names it with its signal, and no process of the job lives on."""
 
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """--comm-timeout: a rank that is stopped ends the job, instead of letting the others wait for ever."""
 
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """train --encoder-layerdrop, --decoder-layerdrop: layers that micro-batches pass by."""
 
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """BLEU with tokenizers that need a file: SentencePiece models and MeCab dictionaries."""
 
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Lines of more than a MiB: one limit and one answer in every command that reads lines."""
 
 import gzip

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A job of 64 ranks on whatever cores there are: it starts, trains, loses a rank, and resumes on other numbers of ranks."""
 
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Models of Marian, as it computes them. The golden file holds what Marian gave for two tiny models of its own and two of
 ours; where its Python package is installed (VENTRIS_PEER_PYTHON, else the interpreter of the tests) it runs too."""
 

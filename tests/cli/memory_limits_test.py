@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Commands under a limit on their memory, as of ulimit -v: they do their work, or say that memory is short."""
 
 import os

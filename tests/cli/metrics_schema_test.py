@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """docs/metrics.schema.json: the lines of real runs, and all that the program can write."""
 
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Several corpora, mixed by a plan of stages: train --mix, order, plan, and runs that are killed at the borders of stages."""
 
 import json

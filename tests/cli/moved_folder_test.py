@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A run folder that is moved or replaced while a run works in it."""
 
 import glob

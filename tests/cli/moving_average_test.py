@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """train --ema: the moving average in checkpoints, and who takes it."""
 
 import json

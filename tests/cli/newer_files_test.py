@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Files of later versions of the program: refused with both versions, before anything else in them is judged. And what
 files say of their own."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Run folders on file systems without locks, where flock fails."""
 
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Where files go that the commands write: not through links that others planted, with the mode of the umask, whole or not at
 all, and with nothing left behind."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Pages for web browsers, as tests read them."""
 
 import html.parser

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """docs/paper.md against the files that it names, and its examples in numbers computed again."""
 
 import os

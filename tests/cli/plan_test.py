@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """ventris plan, compared with runs of ventris train."""
 
 import json

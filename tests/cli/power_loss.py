@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a power cut may leave of the files of a program, derived from a record of its file calls (VENTRIS_FAULT_RECORD
 of tests/faults).
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Power cuts: the states that they may leave of the files of a run, of `prepare` and of exports (power_loss.py). Of
 each file that is the old one or the new one, whole, and the new one once the program takes it for written. The program
 goes on from a sample of them, and does not accept what it would leave without its fsyncs. VENTRIS_ALL_FAULTS=1 tries

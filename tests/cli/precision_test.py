@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """--precision of train and plan: its default on each device, what a resumed run keeps, and tf32."""
 
 import json

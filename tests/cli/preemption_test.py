@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Stops that are asked for by signals, at any moment: the run that goes on comes to the bits of one that was left alone."""
 
 import json

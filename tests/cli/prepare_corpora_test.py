@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """ventris prepare with several corpora: names, forms of input, tags, weights, variants, what is left out, --append."""
 
 import fcntl

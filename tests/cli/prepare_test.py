@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """ventris prepare and demo-corpus on good and on bad input."""
 
 import gzip

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The algorithms of matrix products on CUDA: one choice for all ranks of a run, kept in its checkpoints."""
 
 import os

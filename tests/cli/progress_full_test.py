@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """train --progress full: the picture at the end of a terminal, in a pseudoterminal and in tmux."""
 
 import fcntl

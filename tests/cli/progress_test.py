@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What train shows of its progress: the live line of a terminal, also behind mpirun, and lines of a log."""
 
 import fcntl

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Scores by the protocol of the Transformer paper, and the words that they compare."""
 
 import json

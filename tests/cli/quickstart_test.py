@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """launch/quickstart.sh: what it builds, and on how many ranks of which device it trains. In the place of cmake stands a program that
 puts the tested one where a build would be; that one makes the task small, so that the script ends at its last check: a model of one
 step translates no example."""

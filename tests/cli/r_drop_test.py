@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """train --r-drop: two passes over each micro-batch, whose distributions are drawn together."""
 
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """train --reduction, and runs that go on with another number of ranks."""
 
 import json

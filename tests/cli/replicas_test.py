@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Ranks whose state differs: a bit that flips in the memory of one of them."""
 
 import glob

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """ventris report --sentence: translations and attention by the checkpoints of runs, and how a browser shows them."""
 
 import json

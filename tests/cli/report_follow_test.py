@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """ventris report --follow: the page of a running training for a browser of this machine, and for nobody and nothing else."""
 
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """ventris report: the page of training runs and how a browser draws it; ventris diff: where two runs differ."""
 
 import datetime

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """docs/determinism.md says of every option of train whether it may change when a run is resumed; the program agrees."""
 
 import os

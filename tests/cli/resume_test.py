@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Runs that were stopped anywhere and went on have the digests of runs that were not; what is not resumed."""
 
 import glob

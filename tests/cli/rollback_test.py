@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """train --on-spike: a run whose loss rises too far goes back to a checkpoint, and on with a lower learning rate."""
 
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a run folder tells, and what can be done with it: command.txt, config.json, inspect; and the example of supervise."""
 
 import json

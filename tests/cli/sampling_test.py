@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """train --sample-source and --sample-target: subword regularisation."""
 
 import json

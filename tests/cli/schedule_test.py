@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The schedules of the learning rate: the formulas of Marian and fairseq, contradictions, kills and a replay."""
 
 import json

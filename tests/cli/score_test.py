@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """ventris score: log-probabilities of given translations."""
 
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """docs/screenshots.py: pictures of the pages of a run, by Chromium; docs/small_png.py, which makes them small."""
 
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """ventris selftest: that it runs every operation, and what it says of one that computes wrongly."""
 
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """ventris train on two and four hosts with a hostfile. The hosts are network namespaces of this machine, and a
 script takes the place of ssh; everything else is as between machines: names, the launcher, TCP."""
 

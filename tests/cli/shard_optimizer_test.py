@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """train --shard-optimizer: each rank has a part of Adam's state."""
 
 import json

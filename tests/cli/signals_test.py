@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Signals at any moment, singly and in bursts: every run saves and goes on to the bits of one that was left alone, on any
 instruction set. With VENTRIS_ALL_SIGNALS=2000 so many are sent (docs/reliability.md), else a few bursts."""
 

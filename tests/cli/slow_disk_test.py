@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A disk that is slow makes ranks wait, not end; one that hangs ends the job in --save-timeout."""
 
 import os

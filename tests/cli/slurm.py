@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A Slurm of a test's own on the two hosts of hosts.py: its key, its folders and its daemons."""
 
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """launch/slurm/*.sbatch under a Slurm of two nodes, which are network namespaces of this machine."""
 
 import os

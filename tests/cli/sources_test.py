@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The rules for the source files that no compiler checks: who may include whom and how, how long files may be."""
 
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What train says when it starts: the table of the run, and warnings of what is probably not meant."""
 
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """ventris supervise: a training that is killed again and again comes to the bits of one that was left alone."""
 
 import mmap

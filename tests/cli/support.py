@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the command-line tests share: running the program, and a small trained model."""
 
 import importlib.util

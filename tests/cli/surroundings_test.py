@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The program in bad surroundings: closed streams, limits on files, outputs that are inputs, killed ranks."""
 
 import fcntl

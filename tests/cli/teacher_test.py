@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """train --teacher: a run that learns the distributions of other models beside its labels."""
 
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """train --tensorboard: event files that say what metrics.jsonl says, whatever happened to the run."""
 
 import datetime

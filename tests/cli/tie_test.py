@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """train --tie, with one vocabulary and with one for each side: what is one table, and what a new run takes from a model."""
 
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Options of the tokenizer from prepare to evaluate: symbols, bytes, words, models without a begin mark, and text
 without spaces between words."""
 

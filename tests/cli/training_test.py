@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """ventris train: on one and two ranks, interrupted and resumed, and what it refuses."""
 
 import json

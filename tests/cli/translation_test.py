@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A trained model in use: export, average, translate, evaluate, on one and two ranks."""
 
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A vocabulary for each side of a corpus."""
 
 import json

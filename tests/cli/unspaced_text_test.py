@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Text without spaces between words: how its validation is scored, its alignments and its unknown characters."""
 
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """train --valid-script: scores that a command of the user computes beside training, and what that may do to a run: nothing."""
 
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How validations score, with which sets, what they keep, and which model becomes the best; also in parts."""
 
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A run with all that can happen to one: three stages, two validation sets, a script, spikes of the loss, and five kills. Its log, its
 events, its pages and its checkpoints agree, and are those of a run that nothing disturbed."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """launch/recipes/wmt14.sh, whole and killed in every stage, on stand-ins for the data of WMT 2014: real text of the same kinds under
 the same names."""
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What cuBLASLt refuses, by its twin (cublas_lt.cc), and what the program does then: another way where it has
 // one, an error that names the product where arguments are wrong.
 #include <cublasLt.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The turns of the blocks of a launch.
 #include <linux/futex.h>
 #include <sys/syscall.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Kernels with faults that a GPU shows now and then, or on another GPU: the emulated device shows them with
 // every seed.
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the device is asked for in a step of training and of translation: every kernel, product, copy and
 // memset by its name, so that another one is a decision and no accident.
 //

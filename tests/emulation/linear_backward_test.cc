@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The gradients of weight and bias on the emulated device: in one product where that is measured to be
 // faster, else by two kernels.
 #include "backend/linear_backward.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The whole model on the emulated CUDA device: against PyTorch, and against the CPU.
 #include <gtest/gtest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // NCCL launches a while after the call: who does not wait for that loses the sum from a graph.
 #include <gtest/gtest.h>
 #include <nccl.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Phases on the emulated device: its events have the times of its own clock.
 #include "backend/profile.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Kernels whose threads race, which ThreadSanitizer finds whatever the order of the threads is, and some
 // whose do not. And the list of the kernels that it has to watch.
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What kernels keep in shared memory, by how much of it a multiprocessor has: results are the same.
 #include <gtest/gtest.h>
 

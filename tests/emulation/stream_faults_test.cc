@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Streams and graphs with a missing edge: the emulated device shows it. With the edge nothing shows.
 #include <gtest/gtest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "backend/context.h"
 #include "tests/emulation/device_buffer.h"
 #include "tests/support/test_device.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Products of f32 that round their factors to TF32, if and only if the context says so.
 #include <gtest/gtest.h>
 

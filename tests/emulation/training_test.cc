@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Training runs on the emulated CUDA device beside the same runs on the CPU.
 #include <gtest/gtest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Validation of one model on the CPU and on the emulated CUDA device, with more and with fewer rows together.
 #include "trainer/validation.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the host waits for in training, which only the emulated device can count.
 #include <gtest/gtest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A library for LD_PRELOAD that makes file calls of a program fail, kills it there, or records what they did;
 // tests/faults/README.md tells how to use it.
 

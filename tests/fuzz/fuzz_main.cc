@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The entry of libFuzzer; VENTRIS_FUZZ_HARNESS is the function that the program feeds.
 
 #include <pthread.h>

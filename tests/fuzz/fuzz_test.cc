@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Every harness over its seeds and over changed seeds, the same ones in every run. tests/fuzz/README.md tells
 // how to fuzz.
 

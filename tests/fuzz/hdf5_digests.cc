@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Makes the checksums in an HDF5 file right again after its bytes were changed. The layouts are those of the
 // HDF5 file format specification, version 3.0, for addresses and lengths of eight bytes.
 

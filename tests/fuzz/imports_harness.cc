@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "backend/error.h"
 #include "tests/fuzz/harness.h"
 #include "trainer/exchange/marian_config.h"

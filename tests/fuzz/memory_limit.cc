@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "tests/fuzz/memory_limit.h"
 
 #include <malloc.h>

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Writes bleu.json beside this file: small corpora of odd text and their scores by sacreBLEU.
 
 Run: python3 tests/golden/bleu.py

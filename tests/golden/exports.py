@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Proves exported models against the programs they are for: CTranslate2 and Hugging Face's transformers. Needs the
 Python packages ctranslate2, transformers, torch, sentencepiece, safetensors, h5py and numpy.
 

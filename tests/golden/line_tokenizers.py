@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Writes what sacreBLEU computes with tokenizers that need a file, for tests/cli/line_tokenizers_test.py.
 
 Needs sacrebleu[ja,ko]. Makes line_tokenizers.json beside this script and, unless it is there, the small SentencePiece model

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Writes transformer_*.golden beside itself, a file for each of MODELS (needs PyTorch and NumPy).
 
 An independent statement of the model, sentence by sentence, in float64 with autograd: parameters, a batch,

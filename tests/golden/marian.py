@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Proves models of Marian read here, and ours read by Marian, against Marian itself. Needs the Python package pymarian
 (1.12.42: decoder, scorer and trainer).
 

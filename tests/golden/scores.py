@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Writes random corpora of odd text and what sacreBLEU computes from them, for tests/data/scores/score_cases_test.cc.
 
 The first line of a file lists the options of every metric; each other line is a corpus with the scores for all of them.

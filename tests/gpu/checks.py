@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Stages of lease.py that check what the programs compute. Each is called with the Kit and its Stage, and returns words for the summary;
 it raises table.Failed or kit.NoDevice. Where one of several checks fails, the others are still made."""
 import concurrent.futures

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """A made-up corpus for measurements on one GPU: the vocabulary and the lengths of WMT English-German, and no meaning.
 
     python3 tests/gpu/corpus.py --ventris build/release/ventris --output FOLDER

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The unpacked archive of pack.sh, and a stage of lease.py that runs its programs."""
 import glob
 import json

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Runs the stages of the kit; lease.sh unpacks the archive and calls it.
 
     python3 tests/gpu/lease.py --list

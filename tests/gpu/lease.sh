@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Checks and measures the program on a machine with one GPU, from an archive of pack.sh, with nothing installed. All that is to be known of a
 # card fits into a lease of fifteen minutes, as two calls:
 #   PYTHON=python3 tests/gpu/lease.sh ARCHIVE --output results --call A
@@ -15,7 +16,7 @@
 set -euo pipefail
 
 usage() {
-  sed -n '2,15s/^# \?//p' "${BASH_SOURCE[0]}"
+  sed -n '3,16s/^# \?//p' "${BASH_SOURCE[0]}"
 }
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)

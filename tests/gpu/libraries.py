@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Finds the shared libraries of CUDA that the programs of the kit need, or open by name, where machines have them: in the folders of LD_LIBRARY_PATH, below
 /usr/local/cuda*, where the dynamic linker looks, and in the Python packages of NVIDIA and PyTorch. Nothing is installed or copied."""
 import glob

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How long the stages of lease.py may take, and how long they are predicted to take.
 
 The limits of a call fit into its budget, so that each stage of it has its time whatever becomes of the others. Predictions are sums of what

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Stages of lease.py that measure. As in checks.py, each is called with the Kit and its Stage, and returns words for the summary; what was
 measured is in kit.measured, for tables.py. Where one of several measurements fails, the others are still made."""
 import json

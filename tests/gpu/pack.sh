@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Packs programs, tests, golden files and a corpus for a machine with a GPU and little else (lease.sh).
 # Usage: tests/gpu/pack.sh OUT.tar.xz [options]
 #   --build FOLDER      with the program built for GPUs, its tests and benchmarks; default: build/release, or else build/cuda
@@ -19,7 +20,7 @@ fail() {
 }
 
 if (($# < 1)) || [[ $1 == --* ]]; then
-  sed -n '2,10s/^# \?//p' "${BASH_SOURCE[0]}" >&2
+  sed -n '3,11s/^# \?//p' "${BASH_SOURCE[0]}" >&2
   exit 64
 fi
 out=$1

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A root folder with no more than a machine has that lacks everything but a shell, Python and CUDA: for commands in mount and network
 namespaces of their own, where nothing else of this machine can be seen."""
 import glob

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The kit, packed, unpacked and run in a sandbox that lacks MPI, HDF5, Boost, SentencePiece, h5py and the source tree, and has the libraries
 of CUDA in a Python package alone: without a device every stage of both calls starts and ends as "no device"; with emulated devices in the place
 of real ones the stages run through and fill the tables.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How large and how long the measurements of the kit are: on a GPU, and to try the scripts where there is none."""
 import dataclasses
 

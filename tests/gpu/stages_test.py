@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The frame of the stages: limits, outcomes, results, with programs that are shell scripts."""
 import dataclasses
 import io

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The tables of measurements on one GPU, in Markdown, of what checks.py and measure.py note. The first is for docs/results.md."""
 import table
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Follows the guides of docs/extending.md literally, in their order, in a copy of the tree.
 
     tests/guides/follow.py [--from BUILD]   with the objects of a build (build/release); compiled are the sources that the guides

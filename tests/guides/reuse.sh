@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Stands before the compiler in a copy of the tree (follow.py), in its build folder: the object of a source that is the same in both is
 # that of another build, and all else is compiled.
 #   VENTRIS_REUSED    the other build folder

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Each check of tests/lint.sh finds a fault that is planted in a small tree, names file and line, and passes without it."""
 
 import json

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """What each CUDA kernel takes of the device, as ptxas reported it (cmake/ptxas_report.sh), against registers.txt.
 
     tests/lint/registers.py BUILD [--table FILE] [--write]

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Runs clang-tidy, with the checks of .clang-tidy, on the sources that a build without groups of sources compiles.
 
     tests/lint/tidy.py [--all] [--jobs N] [--limit SECONDS] [--build FOLDER]

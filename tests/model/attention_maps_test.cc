@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Attention weights against a plain statement of the network (section 3 of the paper) in f64.
 #include "model/attention_maps.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A micro-batch on its way to the device, with and without padding to one shape.
 #include "model/batch_stage.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Models whose weights are 8-bit integers: the same bits however they are computed, near those of f32.
 #include <gtest/gtest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // f32 has the same bits on every processor, with every compiler, C library and width of vectors: those of the
 // digests here, and so has int8 of f32 models. Where a change of an operation's order of summation is meant,
 // the new digests are to be the same in builds for AVX2, AVX-512 and another architecture.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The whole model against PyTorch, on the CPU; tests/emulation runs the same on CUDA.
 #include <gtest/gtest.h>
 

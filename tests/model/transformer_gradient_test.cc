@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Finite differences of the whole model's loss, in f64.
 #include <gtest/gtest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a model must not depend on: later tokens, other sentences, padding, threads, the cut into
 // micro-batches.
 #include <gtest/gtest.h>

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Planted faults: one operator, constant or call of the program is changed at a time, in a copy of the tree, and the tests
 that could see it are run. What survives wants a test, or a reason in explained.json.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The lexer, the plan and the copy on small examples; no compiler."""
 
 import contextlib

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Where one operator, constant or call of a C++ source can be changed, and how.
 
 A small lexer leaves comments, strings, preprocessor lines, static assertions and the arguments of messages alone. It trusts

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which mutations a seed gives, and which tests could see them."""
 
 import fnmatch

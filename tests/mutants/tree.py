@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A copy of the tree with a build of its own, in which mutations are built and tried."""
 
 import contextlib

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Nothing that is compiled for AVX-512 can be taken for the rest of the program.
 
 The kernels of each set of instructions are one object that exports its table alone; in no other object of our libraries, and in no

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // train --valid-metric with --patience: when a run ends, and which checkpoint is the best.
 #include <fmt/core.h>
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "trainer/loss_curve.h"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // train --ema and the choice of the best checkpoint.
 #include <gtest/gtest.h>
 

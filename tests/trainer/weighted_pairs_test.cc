@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Training on a corpus whose pairs have weights.
 #include <gtest/gtest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "trainer/checks/selftest_trial.h"
 
 #include <fmt/core.h>

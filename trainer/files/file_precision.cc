@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "trainer/files/file_precision.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "trainer/files/lines_from_end.h"
 
 #include <sys/stat.h>

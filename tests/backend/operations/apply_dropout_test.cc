@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "backend/apply_dropout.h"
 
 #include "tests/support/dropout_mask.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "backend/bias_relu.h"
 
 #include "backend/column_sums.h"

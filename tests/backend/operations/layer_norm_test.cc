@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "backend/layer_norm.h"
 
 #include "backend/column_sums.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "backend/log_probability_sum.h"
 
 #include <limits>

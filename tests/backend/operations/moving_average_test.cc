@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "backend/moving_average.h"
 
 #include "tests/support/operands.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "backend/not_finite.h"
 
 #include "tests/support/operands.h"

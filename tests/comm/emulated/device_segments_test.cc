@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Sums and parameters of owners: equal segments, one for each rank.
 #include <gtest/gtest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "tests/data/scores/score_cases.h"
 
 #include <zlib.h>

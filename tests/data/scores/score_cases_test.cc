@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Random corpora against sacreBLEU; tests/golden/scores.py made the file and tells how to make a larger one.
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What all compressed forms have in common, for xz and zstd; tests/data/text/text_reader_test.cc has gzip.
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Search with constraints, samples and ensembles, and scores of given targets: against all outputs that there
 // are, one by one.
 #include <gtest/gtest.h>
