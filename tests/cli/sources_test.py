@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The rules for the source files that no compiler checks: who may include whom and how, how long files may be."""
+"""The rules for the source files that no compiler checks: who may include whom and how, how long files may be, and that each names its
+licence."""
 
 import os
 import pathlib
@@ -130,6 +131,11 @@ LONGEST = {
     r".*\.h": 150,
     r".*": 500,
 }
+
+# In the first three lines of each source, and not counted. Files without an ending are sources if they begin with #!.
+LICENCE = "SPDX-License-Identifier: Apache-2.0"
+LICENSED = r".*\.(cc|h|cuh?|cmake|py|sbatch|sh)|CMakeLists\.txt|[^.]+"
+
 
 
 def sources(*more):
@@ -300,7 +306,21 @@ class Sources(unittest.TestCase):
     def test_files_are_short(self):
         for path, lines in sources("tests"):
             longest = next(limit for kind, limit in LONGEST.items() if re.fullmatch(kind, path))
-            self.assertLessEqual(len(lines), longest, f"{path}: split it")
+            length = len(lines) - (1 if any(LICENCE in line for line in lines[:3]) else 0)
+            self.assertLessEqual(length, longest, f"{path}: split it")
+
+    def test_every_source_names_its_licence(self):
+        folders = (".ci", *ALLOWED, "cmake", "docs", "tests")
+        paths = [*ROOT.glob("*"), *(path for folder in folders for path in sorted((ROOT / folder).rglob("*")))]
+        missing = []
+        for path in paths:
+            if path.is_file() and re.fullmatch(LICENSED, path.name):
+                with open(path, "rb") as file:
+                    head = file.readline(), file.readline(), file.readline()
+                is_source = "." in path.name or head[0].startswith(b"#!")
+                if is_source and LICENCE.encode() not in b"".join(head):
+                    missing.append(path.relative_to(ROOT).as_posix())
+        self.assertEqual(missing, [], f"a comment in the first three lines has to be: {LICENCE}")
 
     def test_the_race_detector_knows_all_kernels(self):
         kernel = r"__global__ void\s+(?:__launch_bounds__\((?:[^()]|\([^()]*\))*\)\s*)?(\w+)\("

@@ -135,6 +135,9 @@ class LintTest(unittest.TestCase):
         for table in ("SHARED_HEADERS", "WITHOUT_PATH", "TABLES"):
             test, count = re.subn(rf"^{table} = \{{.*?\}}$", f"{table} = {{}}", test, flags=re.MULTILINE | re.DOTALL)
             self.assertEqual(count, 1, table)
+        # The files of these tests have no licence, except those of test_sources_name_their_licence.
+        test, count = re.subn("^LICENSED = .*$", r'LICENSED = r"licensed\\.\\w+"', test, flags=re.MULTILINE)
+        self.assertEqual(count, 1)
         self.write("tests/cli/sources_test.py", test)
         self.write("CMakeLists.txt", CMAKE + "add_subdirectory(data)\nadd_subdirectory(tests)\n")
         self.write("tests/CMakeLists.txt", (ROOT / "tests/CMakeLists.txt").read_text(encoding="utf-8"))
@@ -184,6 +187,16 @@ class LintTest(unittest.TestCase):
                 (self.tree / path).unlink()
         self.write("model/a.h", lines)
         self.assert_passes("sources")
+
+    def test_sources_name_their_licence(self):
+        self.write_sources()
+        for path, mark in (("cmake/licensed.cmake", "#"), ("data/licensed.cc", "//"), ("tests/licensed.py", "#")):
+            with self.subTest(path=path):
+                self.write(path, f"\n\n{mark} SPDX-License-Identifier: Apache-2.0\n")
+                self.assert_passes("sources")
+                self.write(path, f"\n\n\n{mark} SPDX-License-Identifier: Apache-2.0\n")
+                self.assert_finds("sources", f"'{path}'")
+                (self.tree / path).unlink()
 
     def test_functions_stand_in_the_file_of_their_header(self):
         self.write_sources()
