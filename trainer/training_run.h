@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <chrono>
 #include <optional>
 #include <string>
 #include <vector>
@@ -36,7 +35,7 @@ class ValidationScript;
 /// The parts of a training run and the work between its steps. All ranks must call all functions.
 class TrainingRun {
  public:
-  using Clock = std::chrono::steady_clock;
+  using Clock = PhaseClock::Clock;
   /// Reads the corpus, compares the ranks, creates the model and resumes from a checkpoint if there is one.
   /// `process` must outlive it.
   TrainingRun(Context& context, Communicator& communicator, const TrainOptions& options,
