@@ -42,7 +42,10 @@ class ArrayOperand {
   T* data_;
 };
 
-/// A matrix with `gap` elements between its rows, which hold NaN and must keep it.
+/// A matrix with `gap` elements between its rows, which hold NaN and must keep it. With
+/// $VENTRIS_TEST_FAR_ROWS, for devices whose memory costs nothing until it is touched, the last of at most 80
+/// rows begins more than 2^32 elements after the first, at the alignment that the gap gives, and gaps hold
+/// anything.
 class MatrixOperand {
  public:
   /// Holds NaN.
@@ -62,10 +65,15 @@ class MatrixOperand {
  private:
   /// Holds anything.
   explicit MatrixOperand(const Tensor& shape);
-  /// What the memory of the matrix holds: all is NaN.
-  std::vector<char> image_of_nan() const;
   size_t row_bytes() const { return static_cast<size_t>(view_.cols) * size_of(view_.dtype); }
   size_t pitch() const { return static_cast<size_t>(view_.stride) * size_of(view_.dtype); }
+  size_t bytes() const;
+  /// All of the memory of the matrix, with its gaps, or where rows are far apart its rows alone, one after
+  /// the other.
+  size_t image_pitch() const;
+  std::vector<char> image_of_nan() const;
+  void write(const std::vector<char>& image) const;
+  std::vector<char> read() const;
 
   Tensor view_;
 };
