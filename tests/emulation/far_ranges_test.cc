@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Ranges that begin more than 2^32 elements into a buffer, which costs no memory but what is touched.
 #include <gtest/gtest.h>
 

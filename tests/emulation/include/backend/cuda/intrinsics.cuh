@@ -110,8 +110,15 @@ inline float from_bits(uint32_t bits) {
   return std::bit_cast<float>(bits);
 }
 
-inline float fast_exp2(float value) {
-  const float power = std::exp2(value);
+/// With VENTRIS_EMULATED_ROUNDING the result is up to the 2^-22 off that PTX permits, up or down by the bits
+/// of the argument; 2^0 is 1 ("ex2").
+__attribute__((always_inline)) inline float fast_exp2(float value) {
+  float power = std::exp2(value);
+#ifdef VENTRIS_EMULATED_ROUNDING
+  constexpr float kError = 0x1p-22F;
+  const bool up = to_bits(value) * 0x9E3779B9U >> 31 != 0;
+  if (value != 0.0F) power *= up ? 1.0F + kError : 1.0F - kError;
+#endif
   return power < FLT_MIN ? 0.0F : power;
 }
 
