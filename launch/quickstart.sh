@@ -15,19 +15,7 @@ build=${VENTRIS_BUILD_DIR:-$root/build/quickstart}
 marker=.ventris-quickstart
 most_gpus=8  # more have too little to do: a batch of this task has 1,024 tokens
 
-# gpus: how many GPUs this machine has and CUDA_VISIBLE_DEVICES allows.
-gpus() {
-  if [[ -n ${CUDA_VISIBLE_DEVICES+set} ]]; then
-    tr , '\n' <<<"$CUDA_VISIBLE_DEVICES" | grep -cE '^([0-9]|GPU-|MIG-)'
-  elif command -v nvidia-smi >/dev/null; then
-    nvidia-smi -L | grep -c '^GPU '
-  else
-    compgen -G '/dev/nvidia[0-9]*' | wc -l
-  fi
-}
-
-ranks=0
-if has_gpu; then ranks=$(gpus || true); fi
+ranks=$(gpu_count)
 if ((ranks > 0)); then
   ranks=$((ranks < most_gpus ? ranks : most_gpus))
   device=cuda cuda=ON

@@ -69,6 +69,19 @@ has_gpu() {
   [[ -e /dev/nvidia0 ]] || nvidia-smi -L 2>/dev/null | grep -q '^GPU '
 }
 
+# gpu_count: how many GPUs this machine has and CUDA_VISIBLE_DEVICES allows.
+gpu_count() {
+  if ! has_gpu; then
+    echo 0
+  elif [[ -n ${CUDA_VISIBLE_DEVICES+set} ]]; then
+    tr , '\n' <<<"$CUDA_VISIBLE_DEVICES" | grep -cE '^([0-9]|GPU-|MIG-)' || true
+  elif command -v nvidia-smi >/dev/null; then
+    nvidia-smi -L | grep -c '^GPU ' || true
+  else
+    compgen -G '/dev/nvidia[0-9]*' | wc -l
+  fi
+}
+
 # mpirun_command RANKS: sets the array MPIRUN to the command that starts RANKS ranks on this host. The program distributes the
 # cores to its ranks itself; as root, Open MPI needs an option that permits it.
 mpirun_command() {

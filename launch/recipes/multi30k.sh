@@ -5,9 +5,9 @@
 # TEXT_FOLDER holds the upstream lowercased, normalised and tokenised files of github.com/multi30k/dataset
 # (data/task1/tok), plain or with .gz:
 #   train.lc.norm.tok.{en,de}, val.lc.norm.tok.{en,de}, test_2016_flickr.lc.norm.tok.{en,de}
-# A second run resumes where the first stopped. Environment variables: RANKS (default 2; 1 needs no MPI), MAX_MINUTES (110),
-# MAX_STEPS (8000), VOCABULARY (10000), DEVICE (auto), PRECISION (bf16 if the processor is faster with it, otherwise auto), and
-# VENTRIS, the program.
+# A second run resumes where the first stopped. Environment variables: RANKS (default: one for each GPU, 2 on CPUs; 1 needs no MPI),
+# MAX_MINUTES (110), MAX_STEPS (8000), VOCABULARY (10000), DEVICE (auto), PRECISION (bf16 if the processor is faster with it, otherwise
+# auto), and VENTRIS, the program.
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
@@ -38,7 +38,9 @@ test_en=$(file test_2016_flickr.lc.norm.tok.en)
 test_de=$(file test_2016_flickr.lc.norm.tok.de)
 
 mkdir -p "$run"
-ranks=${RANKS:-2}
+gpus=0
+if [[ ${DEVICE:-auto} != cpu ]]; then gpus=$(gpu_count); fi
+ranks=${RANKS:-$((gpus > 0 ? gpus : 2))}
 MPIRUN=()
 if ((ranks > 1)); then mpirun_command "$ranks"; fi
 
