@@ -28,9 +28,9 @@ constexpr std::string_view kSteps = "It counts steps";
 
 // The options of Marian 1.12.42 (`marian --help`), of fairseq 0.12.2 (fairseq/dataclass/configs.py,
 // fairseq/models/transformer/transformer_config.py, fairseq/optim/lr_scheduler) and of sacreBLEU 2.6
-// (`sacrebleu --help`) that have counterparts, and those of distillation in PyTorch Translate, which extends
-// fairseq (research/knowledge_distillation), in DeiT (main.py) and in scripts of many; those of Marian that
-// have none are in launch/foreign/marian_options.cc.
+// (`sacrebleu --help`) that have counterparts, of torchrun (`torchrun --help`), and those of distillation in
+// PyTorch Translate, which extends fairseq (research/knowledge_distillation), in DeiT (main.py) and in
+// scripts of many; those of Marian that have none are in launch/foreign/marian_options.cc.
 constexpr auto kForeignNames = std::to_array<ForeignName>({
     // Training
     {"lr learn-rate -l", "train plan", "peak-learning-rate",
@@ -130,6 +130,8 @@ constexpr auto kForeignNames = std::to_array<ForeignName>({
     {"restore-file no-reload", "", "resume", "Without it a run resumes from its newest checkpoint"},
     {"save-dir model -m", "train plan", "model-dir", "It is a folder"},
     {"train-sets vocabs -t -v", "train plan", "corpus", "'ventris prepare' makes it from text"},
+    {"nproc-per-node nproc_per_node nnodes node-rank node_rank master-addr master_addr rdzv-endpoint rdzv_endpoint",
+     "", "", "No option is needed: mpirun starts the ranks of all nodes, -np of them on the --hostfile"},
     {"devices num-gpus cpu", "", "device",
      "Its values are auto, cpu and cuda; mpirun starts one rank per device"},
     {"cpu-threads num-workers workers nthreads", "", "threads", ""},

@@ -68,8 +68,11 @@ bool was_killed(const StatusRecord& status) {
 std::string state_text(const std::optional<StatusRecord>& recorded) {
   if (!recorded) return "training has not begun";
   const StatusRecord& status = *recorded;
-  if (was_killed(status))
-    return fmt::format("killed; its newest checkpoint is of step {}", status.saved_step());
+  if (was_killed(status)) {
+    return status.saved_step() < 0
+               ? "killed before its first checkpoint"
+               : fmt::format("killed; its newest checkpoint is of step {}", status.saved_step());
+  }
   if (status.state == "running") {
     return fmt::format("running as process {} on {}", status.pid, status.host);
   }

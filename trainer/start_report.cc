@@ -59,7 +59,12 @@ std::string ranks_text(const std::vector<std::string>& host_of_rank) {
 
 std::string device_text(Context& context, const TrainOptions& options) {
   const std::string threads = counted(context.pool().threads(), "thread");
-  if (context.device() == Device::kCuda) return fmt::format("CUDA, {} per rank, {}", threads, cuda_build());
+  if (context.device() == Device::kCuda) {
+    const std::string yes = "yes, ";
+    std::string build = cuda_build();
+    if (build.starts_with(yes)) build.erase(0, yes.size());
+    return fmt::format("{}, {} per rank", build, threads);
+  }
   std::string text = fmt::format("CPU, {} per rank, instruction set {}", threads, instruction_set());
   if (options.precision == Precision::kBF16) text += ", products of " + gemm_library();
   return text;

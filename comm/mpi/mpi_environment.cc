@@ -38,6 +38,14 @@ int slurm_step_tasks() {
   return text == nullptr || !set("SLURM_PROCID") ? 0 : std::atoi(text);
 }
 
+// As the launcher says; 0: it says nothing.
+int launched_ranks() {
+  for (const char* size : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"}) {
+    if (set(size)) return std::atoi(std::getenv(size));
+  }
+  return slurm_step_tasks();
+}
+
 bool started_by_launcher() {
   return set("OMPI_COMM_WORLD_SIZE") || set("PMIX_RANK") || set("PMI_RANK") || set("PMI_SIZE") ||
          slurm_step_tasks() > 1;
@@ -92,11 +100,13 @@ MpiEnvironment::MpiEnvironment(int* argc, char*** argv, const MpiLimits& limits)
          "this MPI library supports {}; MPI_THREAD_SERIALIZED is needed. Use an MPI built with threads",
          thread_level_);
   }
-  if (size_ == 1 && slurm_step_tasks() > 1 && !set("OMPI_COMM_WORLD_SIZE")) {
-    fail(ExitCode::kUnavailable,
-         "Slurm started {} tasks, but each is alone in its MPI job: this MPI and srun do not work together. "
-         "Try srun --mpi=pmix, or mpirun inside the allocation",
-         slurm_step_tasks());
+  if (size_ == 1 && launched_ranks() > 1) {
+    fail(
+        ExitCode::kUnavailable,
+        "the launcher started {} processes, but each is alone in its MPI job: the launcher and this MPI ({}) do "
+        "not work together. Use the mpirun of this MPI; under Slurm srun --mpi=pmix, or mpirun inside the "
+        "allocation",
+        launched_ranks(), mpi_library());
   }
   MPI_Comm host = MPI_COMM_NULL;
   check_mpi(MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, rank_, MPI_INFO_NULL, &host),

@@ -30,6 +30,12 @@ class Doctor(support.CommandLineTest):
         self.assertEqual(report["ranks"][0]["cores"], len(os.sched_getaffinity(0)))
         self.assertNotIn("sums", findings)
 
+    @unittest.skipUnless(support.MPIEXEC, "built without MPI")
+    def test_a_launcher_of_another_mpi_is_a_problem(self):
+        for variables in ({"PMI_RANK": 3, "PMI_SIZE": 16}, {"OMPI_COMM_WORLD_RANK": 3, "OMPI_COMM_WORLD_SIZE": 16}):
+            says = ["the launcher started 16 processes, but each is alone", "MPI"]
+            self.refuse(69, "doctor", "--device", "cpu", variables=variables, says=says)
+
     def test_the_page_ends_with_the_verdict(self):
         page = self.succeed("doctor", "--device", "cpu", "--model-dir", self.path("new")).decode()
         self.assertRegex(page, r"fine +folder +\S+new is one folder for all ranks; .* are free; rename, fsync and locks work\n")

@@ -286,6 +286,8 @@ class RunFolder(support.CommandLineTest):
         gone = {**status, "state": "running", "exit_code": None, "retryable": None, "pid": 2**22 + 1}
         self.write("looked/status.json", json.dumps(gone))
         self.assertIn(": killed; ", self.succeed("inspect", self.path("looked")).decode())
+        self.write("looked/status.json", json.dumps({**gone, "last_checkpoint": None}))
+        self.assertIn(": killed before its first checkpoint", self.succeed("inspect", self.path("looked")).decode())
         os.mkdir(self.path("empty"))
         self.refuse(66, "inspect", self.path("empty"), says="not of a training run")
 
