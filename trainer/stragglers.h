@@ -8,7 +8,7 @@ namespace ventris {
 
 class Communicator;
 
-/// The time of a rank for its own work in some steps: without waiting for other ranks.
+/// Time of a rank's own work in some steps, without waits for other ranks.
 struct RankTime {
   std::string host;
   double seconds = 0.0;
@@ -18,11 +18,12 @@ struct RankTime {
 /// the median by more than a fifth; otherwise "". Of an even number the lower one in the middle is the
 /// median. "" if the median is 0, or below `least_median` seconds.
 std::string describe_straggler(const std::vector<RankTime>& ranks, double least_median);
-/// Of times by the clock of the host, in which a pause of the system is not a slow rank.
+/// `least_median` for times by the clock of the host: in less time a pause of the system looks like a slow
+/// rank.
 inline constexpr double kLeastHostMedian = 5.0;
 
-/// Measures the own work of this rank by the clock of the host: what of the steps it did not wait in
-/// collectives. The time that a device takes is not part of it.
+/// Measures this rank's own work by the clock of the host: the time of its steps minus its waits in
+/// collectives. Time on a device is not included.
 class StragglerWatch {
  public:
   /// The communicator must outlive the object.

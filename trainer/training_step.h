@@ -53,8 +53,8 @@ class TrainingStep {
   /// With --shard-optimizer: gives every rank the masters of all parameters, from their owners; waits for
   /// the work enqueued before. All ranks must call it.
   void share_masters();
-  /// The time in which the device computed this rank's micro-batches in the last step, without waiting for
-  /// other ranks; waits for it. 0 on the CPU.
+  /// Device time of this rank's micro-batches in the last step, in seconds, without waits for other ranks.
+  /// Blocks until the device has computed them. 0 on the CPU.
   double own_seconds() { return own_work_.seconds(); }
   /// For the steps that the profile measured.
   const FlopCount& measured_flops() const { return measured_flops_; }

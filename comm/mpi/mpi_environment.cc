@@ -38,7 +38,7 @@ int slurm_step_tasks() {
   return text == nullptr || !set("SLURM_PROCID") ? 0 : std::atoi(text);
 }
 
-// As the launcher says; 0: it says nothing.
+// Number of processes according to the launcher; 0 if it does not say.
 int launched_ranks() {
   for (const char* size : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"}) {
     if (set(size)) return std::atoi(std::getenv(size));
