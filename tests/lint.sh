@@ -4,7 +4,7 @@
 #   format     clang-format 14, all C++ and CUDA files         shell   shellcheck
 #   python     ruff, with the rules of ruff.toml               sources includes, sizes of files (tests/cli/sources_test.py)
 #   docs       links, paths (tests/cli/docs_test.py), formulas and names of docs/paper.md (tests/cli/paper_test.py)
-#   tidy       clang-tidy 14, with the checks of .clang-tidy: changed files, and a share of the rest that rotates with the commit
+#   tidy       clang-tidy 14, with the checks of .clang-tidy: changed files
 #   registers  registers, spills and shared memory of the built kernels, compared with tests/lint/registers.txt
 # Default: all checks; registers only if kernels were built. Missing tools are installed.
 #   --if-there  nothing is installed: a check whose tool is missing is skipped and reported

@@ -153,12 +153,13 @@ TEST(Communicator, ReduceScatterLeavesEachRankTheSumsOfItsSegment) {
   const int64_t ranks = world().size();
   for (const int64_t of_a_rank : {1, 1001}) {
     const int64_t count = ranks * of_a_rank;
+    const int64_t sum_of_ranks = ranks * (ranks - 1) / 2;
     std::vector<float> data;
     for (int64_t i = 0; i < count; ++i) data.push_back(static_cast<float>(i % 97 + world().rank()));
     world().start_reduce_scatter_sum({data.data(), 1, count, count, DType::kF32});
     world().finish_reductions();
     for (int64_t i = world().rank() * of_a_rank; i < (world().rank() + 1) * of_a_rank; ++i)
-      ASSERT_EQ(data[static_cast<size_t>(i)], static_cast<float>(i % 97 * ranks + ranks * (ranks - 1) / 2));
+      ASSERT_EQ(data[static_cast<size_t>(i)], static_cast<float>(i % 97 * ranks + sum_of_ranks));
   }
 }
 

@@ -4,9 +4,8 @@
 
     tests/lint/tidy.py [--all] [--jobs N] [--limit SECONDS] [--build FOLDER]
 
-First those that changed since the last merge, or since the commit before where there was none, with one source for each
-changed header; then a share of the rest, another for each commit, until the time is over. --all: every source, without
-an end. Ends with 1 where clang-tidy found something.
+Those that changed since the last merge, or since the commit before where there was none, with one source for each changed
+header, until the time is over. --all: every source, without an end. Ends with 1 where clang-tidy found something.
 """
 
 import argparse
@@ -19,7 +18,6 @@ import sys
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-SHARES = 40
 
 
 def git(*words):
@@ -66,16 +64,15 @@ def includer(header, sources):
 
 
 def plan(sources, everything):
-    """The sources to look at, those of the changes first, and how many these are."""
+    """The sources to look at."""
     if everything:
-        return sorted(sources), len(sources)
+        return sorted(sources)
     first = []
     for path in changed():
         source = includer(path, sources) if path.endswith((".h", ".cuh")) else path
         if source in sources and source not in first:
             first.append(source)
-    turn = int(git("rev-parse", "HEAD")[:8] or "0", 16) % SHARES
-    return first + [path for path in sorted(sources)[turn::SHARES] if path not in first], len(first)
+    return first
 
 
 def look_at(path, folder):
@@ -96,7 +93,7 @@ def main():
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build/tidy")
     arguments = parser.parse_args()
     sources = sources_of(arguments.build.resolve())
-    chosen, of_changes = plan(sources, arguments.all)
+    chosen = plan(sources, arguments.all)
     # One command for each file: clang-tidy takes a file once for each command that it has.
     folder = arguments.build / "lint"
     folder.mkdir(exist_ok=True)
@@ -117,7 +114,7 @@ def main():
             if said:
                 found += 1
                 print(said, flush=True)
-    print(f"{len(chosen) - len(left_out)} of {len(sources)} sources looked at, {of_changes} of changes among those chosen; {found} with findings")
+    print(f"{len(chosen) - len(left_out)} of {len(sources)} sources looked at; {found} with findings")
     if left_out:
         print(f"not looked at within {arguments.limit:.0f} s: {len(left_out)}, tests/lint.sh --all tidy does: {' '.join(left_out[:8])}")
     return 1 if found else 0
