@@ -29,7 +29,7 @@ std::string device_use_text(const IntervalMetrics& metrics) {
   if (!metrics.device) return "";
   const DeviceUse& device = *metrics.device;
   const std::string mfu = device.peak > 0.0 ? fmt::format(" (MFU {:.1f}%)", 100.0 * device.mfu()) : "";
-  return fmt::format("  {} a GPU{}  {} used", flop_rate_text(device.flops_per_second), mfu,
+  return fmt::format("  {} per GPU{}  {} used", flop_rate_text(device.flops_per_second), mfu,
                      bytes_text(device.memory_bytes));
 }
 

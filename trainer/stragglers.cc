@@ -27,7 +27,7 @@ std::string describe_straggler(const std::vector<RankTime>& ranks, double least_
   const double median = middle->seconds;
   const auto slowest = std::max_element(ranks.begin(), ranks.end(), less);
   if (median <= 0.0 || median < least_median || slowest->seconds <= kNotable * median) return "";
-  return fmt::format("rank {} on {} computes {:.1f} times as long as the median rank",
+  return fmt::format("straggler: rank {} on {} computes {:.1f} times as long as the median rank",
                      slowest - ranks.begin(), slowest->host, slowest->seconds / median);
 }
 

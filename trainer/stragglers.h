@@ -14,9 +14,9 @@ struct RankTime {
   double seconds = 0.0;
 };
 
-/// "rank 3 on b computes 1.4 times as long as the median rank" of the slowest of `ranks`, if its time exceeds
-/// the median by more than a fifth; otherwise "". Of an even number the lower one in the middle is the
-/// median. "" if the median is 0, or below `least_median` seconds.
+/// "straggler: rank 3 on b computes 1.4 times as long as the median rank" for the slowest of `ranks`, if its
+/// time exceeds the median by more than a fifth; otherwise "". Of an even number the lower one in the middle
+/// is the median. "" if the median is 0, or below `least_median` seconds.
 std::string describe_straggler(const std::vector<RankTime>& ranks, double least_median);
 /// `least_median` for times by the clock of the host: in less time a pause of the system looks like a slow
 /// rank.

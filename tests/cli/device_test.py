@@ -188,7 +188,7 @@ class EmulatedDevice(DeviceTest):
             self.assertAlmostEqual(flops / sum(seconds) / whole, 1, delta=1e-6)
             mfu = r" \(MFU 0\.0%\)" if model.startswith("NVIDIA") else ""
             if self.NAME == "emulated":
-                self.assertRegex(result.stderr.decode(), rf"target tokens/s  \d+\.\d GFLOP/s a GPU{mfu}  \d+\.\d MiB used  \d")
+                self.assertRegex(result.stderr.decode(), rf"target tokens/s  \d+\.\d GFLOP/s per GPU{mfu}  \d+\.\d MiB used  \d")
 
     def test_a_profile_tells_the_phases_and_changes_no_bit(self):
         steps = ["--max-steps", 4, "--device", "cuda"]
@@ -296,7 +296,8 @@ class EmulatedDevice(DeviceTest):
             result = support.run(*words, ranks=2, binary=program, variables={"VENTRIS_EMULATED_DEVICES": 2})
             message = result.stderr.decode()
             self.assertEqual(result.returncode, 0, message)
-            self.assertEqual(len(re.findall(r"rank 1 on \S+ computes \d+\.\d times as long as the median rank", message)), 5, message)
+            told = re.findall(r"straggler: rank 1 on \S+ computes \d+\.\d times as long as the median rank", message)
+            self.assertEqual(len(told), 5, message)
 
     @unittest.skipUnless(support.MPIEXEC, "built without MPI")
     def test_an_nccl_that_cannot_limit_its_blocks_is_named(self):

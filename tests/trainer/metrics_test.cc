@@ -342,10 +342,11 @@ TEST(Progress, TellsHowFarADeviceIsUsed) {
   EXPECT_EQ(progress_text(metrics, 1000, 90.0, /*smooths=*/false).find("used"), std::string::npos);
   metrics.device = {.flops_per_second = 3.89e14, .peak = 989e12, .memory_bytes = int64_t{3} << 30};
   std::string text = progress_text(metrics, 1000, 90.0, /*smooths=*/false);
-  EXPECT_NE(text.find("tokens/s  389.0 TFLOP/s a GPU (MFU 39.3%)  3.0 GiB used"), std::string::npos) << text;
+  EXPECT_NE(text.find("tokens/s  389.0 TFLOP/s per GPU (MFU 39.3%)  3.0 GiB used"), std::string::npos)
+      << text;
   metrics.device->peak = 0.0;
   text = progress_text(metrics, 1000, 90.0, /*smooths=*/false);
-  EXPECT_NE(text.find("tokens/s  389.0 TFLOP/s a GPU  3.0 GiB used"), std::string::npos) << text;
+  EXPECT_NE(text.find("tokens/s  389.0 TFLOP/s per GPU  3.0 GiB used"), std::string::npos) << text;
 }
 
 }  // namespace

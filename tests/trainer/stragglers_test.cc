@@ -11,12 +11,12 @@ namespace {
 
 TEST(Stragglers, TheSlowestRankIsNamedWithItsHost) {
   EXPECT_EQ(describe_straggler({{"a", 10.0}, {"a", 10.5}, {"b", 9.5}, {"b", 14.0}}, kLeastHostMedian),
-            "rank 3 on b computes 1.4 times as long as the median rank");
+            "straggler: rank 3 on b computes 1.4 times as long as the median rank");
   EXPECT_EQ(describe_straggler({{"a", 30.0}, {"b", 10.0}}, kLeastHostMedian),
-            "rank 0 on a computes 3.0 times as long as the median rank");
+            "straggler: rank 0 on a computes 3.0 times as long as the median rank");
   EXPECT_EQ(
       describe_straggler({{"a", 10.0}, {"b", 15.0}, {"c", 20.0}, {"d", 10.0}, {"e", 10.0}}, kLeastHostMedian),
-      "rank 2 on c computes 2.0 times as long as the median rank");
+      "straggler: rank 2 on c computes 2.0 times as long as the median rank");
 }
 
 TEST(Stragglers, ARankWithinAFifthOfTheMedianIsNone) {
@@ -29,7 +29,7 @@ TEST(Stragglers, ARankWithinAFifthOfTheMedianIsNone) {
 
 TEST(Stragglers, AShortIntervalSaysNothing) {
   EXPECT_EQ(describe_straggler({{"a", 1.0}, {"b", 1.0}, {"c", 4.0}}, 0.5),
-            "rank 2 on c computes 4.0 times as long as the median rank");
+            "straggler: rank 2 on c computes 4.0 times as long as the median rank");
   EXPECT_EQ(describe_straggler({{"a", 0.0}, {"b", 0.0}, {"c", 4.0}}, 0.0), "");
   EXPECT_EQ(describe_straggler({{"a", 1.0}, {"b", 1.0}, {"c", 4.0}}, kLeastHostMedian), "");
 }
