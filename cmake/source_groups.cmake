@@ -7,6 +7,7 @@ option(VENTRIS_GROUPS "Compile sources in groups: the whole in about half the ti
 set(VENTRIS_GROUP_SIZE 48)
 
 # ventris_groups(RESULT NAME SOURCES...): sets RESULT to what is compiled for SOURCES. Their properties do not count; those of RESULT do.
+# Members are named relative to the root of the project, so that checkouts in other folders share a compiler cache.
 # In a folder that has the groups already these stay as they are, and new sources are one more: not all are compiled again for them.
 function(ventris_groups result name)
   list(LENGTH ARGN count)
@@ -25,7 +26,7 @@ function(ventris_groups result name)
   set(groups 0)
   while(EXISTS ${PROJECT_BINARY_DIR}/groups/${name}_${groups}${ending})
     file(STRINGS ${PROJECT_BINARY_DIR}/groups/${name}_${groups}${ending} group_${groups} REGEX "^#include")
-    list(TRANSFORM group_${groups} REPLACE "^#include \"(.*)\"$" "\\1")
+    list(TRANSFORM group_${groups} REPLACE "^#include \"(.*)\"$" "${PROJECT_SOURCE_DIR}/\\1")
     set(former ${group_${groups}})
     list(REMOVE_ITEM former ${sources})
     if(former)
@@ -50,6 +51,7 @@ function(ventris_groups result name)
   foreach(group RANGE ${last})
     set(content "")
     foreach(source IN LISTS group_${group})
+      cmake_path(RELATIVE_PATH source BASE_DIRECTORY ${PROJECT_SOURCE_DIR})
       string(APPEND content "#include \"${source}\"\n")
     endforeach()
     set(file ${PROJECT_BINARY_DIR}/groups/${name}_${group}${ending})
