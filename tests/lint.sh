@@ -5,6 +5,7 @@
 #   python     ruff, with the rules of ruff.toml               sources includes, sizes of files (tests/cli/sources_test.py)
 #   docs       links, paths (tests/cli/docs_test.py), formulas and names of docs/paper.md (tests/cli/paper_test.py)
 #   tidy       clang-tidy 14, with the checks of .clang-tidy: changed files
+#   budget     sizes beside their budgets, printed and not judged
 #   registers  registers, spills and shared memory of the built kernels, compared with tests/lint/registers.txt
 # Default: all checks; registers only if kernels were built. Missing tools are installed.
 #   --if-there  nothing is installed: a check whose tool is missing is skipped and reported
@@ -32,13 +33,13 @@ for argument in "$@"; do
   case $argument in
     --if-there) if_there=true ;;
     --all) tidy_options+=(--all) ;;
-    --help) sed -n '3,11s/^# //p' "${BASH_SOURCE[0]}" && exit 0 ;;
-    format | shell | python | sources | tidy | docs | registers) checks+=("$argument") ;;
-    *) die "no check is named $argument; there are: format shell python sources tidy docs registers" ;;
+    --help) sed -n '3,12s/^# //p' "${BASH_SOURCE[0]}" && exit 0 ;;
+    format | shell | python | sources | tidy | docs | budget | registers) checks+=("$argument") ;;
+    *) die "no check is named $argument; there are: format shell python sources tidy docs budget registers" ;;
   esac
 done
 if ((${#checks[@]} == 0)); then
-  checks=(format shell python sources tidy docs)
+  checks=(format shell python sources tidy docs budget)
   if [[ -n $(build_with_kernels) ]]; then checks+=(registers); fi
 fi
 
@@ -141,6 +142,10 @@ check_docs() {
   done
   if ! $if_there; then die "docs: python3 has no numpy; install it with: apt-get install ${VENTRIS_LINT_PACKAGES[*]}"; fi
   echo "docs: tests/cli/paper_test.py skipped, python3 has no numpy"
+}
+
+check_budget() {
+  python3 -B tests/lint/budget.py
 }
 
 check_registers() {
