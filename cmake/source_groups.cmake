@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Sources are compiled in groups: of the time that a source of this project takes alone, half goes to headers and to templates that
-# the next one needs as well (docs/decisions.md). A group is a generated source that includes its members, so names in unnamed
+# the next one needs as well (docs/dev/decisions.md). A group is a generated source that includes its members, so names in unnamed
 # namespaces must differ within a library. OFF compiles each source by itself, which is faster after a change of one of them; lint
 # looks at the sources so too.
 option(VENTRIS_GROUPS "Compile sources in groups: the whole in about half the time, a changed source in more" ON)

@@ -9,9 +9,9 @@ namespace ventris {
 /// From now on SIGINT, SIGTERM, SIGUSR1 and SIGHUP request train() to save and stop; not SIGHUP if it was
 /// ignored (nohup). They are blocked in the calling thread and in all that it starts, and one thread waits
 /// for them: no handler runs on the stack of a thread that computes, where oneDNN keeps data below the stack
-/// pointer (docs/decisions.md). Must be called once, by main(), before other threads are started. The second
-/// SIGINT ends the process as if it had not been blocked. SIGCONT is blocked for was_continued(); a process
-/// that is stopped goes on by it all the same.
+/// pointer (docs/dev/decisions.md). Must be called once, by main(), before other threads are started. The
+/// second SIGINT ends the process as if it had not been blocked. SIGCONT is blocked for was_continued(); a
+/// process that is stopped goes on by it all the same.
 void watch_stop_signals();
 bool stop_requested();
 int stop_signal();                  // the last one received, or 0

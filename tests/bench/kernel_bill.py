@@ -6,7 +6,7 @@
     tests/bench/kernel_bill.py BUILD --check | --write [--table FILE]
 
 BUILD is a folder like build/release with kernels (-DVENTRIS_CUDA=ON); with --compile it is made, and only its kernels are compiled.
-docs/kernel-bill.md explains the columns and the prediction. Instructions come from cuobjdump of the CUDA toolkit ($CUOBJDUMP, or on
+docs/dev/kernel-bill.md explains the columns and the prediction. Instructions come from cuobjdump of the CUDA toolkit ($CUOBJDUMP, or on
 the path, or beside nvcc).
 
 --check compares the instructions an element and the launches a step with tests/bench/kernel_bill.txt, and registers and spills with

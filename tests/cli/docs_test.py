@@ -13,7 +13,7 @@ import unittest
 import urllib.parse
 
 ROOT = pathlib.Path(os.environ.get("VENTRIS_SOURCE_DIR") or pathlib.Path(__file__).resolve().parents[2])
-PAGES = [*(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md")), *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [*(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md")), *sorted((ROOT / "docs").rglob("*.md"))]
 FOLDERS = (".ci", "backend", "cmake", "comm", "data", "docs", "launch", "model", "tests", "trainer")
 KINDS = (".cc", ".h", ".cu", ".cuh", ".py", ".sh", ".md", ".cmake", ".ini", ".sbatch", ".example", ".supp")
 
@@ -226,7 +226,7 @@ class Docs(unittest.TestCase):
         for page, text in self.texts.items():
             for span in spans(text):
                 yield page, f"{page.name}: {span}", " ".join(span.split())
-            # Those of docs/extending.md are in several languages, and tests/guides runs them; docs/commands.md has the synopses.
+            # Those of docs/dev/extending.md are in several languages, and tests/guides runs them; docs/commands.md has the synopses.
             if page.name not in ("extending.md", "commands.md"):
                 for line in re.sub(r"\\\n *", "", split_blocks(text)[1]).splitlines():
                     yield page, f"{page.name}: {line.strip()}", line.strip()
@@ -251,7 +251,7 @@ class Docs(unittest.TestCase):
 
     def test_files_named_in_code_exist(self):
         checked = 0
-        # Those that a reader of docs/extending.md makes.
+        # Those that a reader of docs/dev/extending.md makes.
         made = set(re.findall("^New file `(.+)`:$", "\n".join(self.texts.values()), re.MULTILINE))
         for page, text in self.texts.items():
             for name in set(files_in_code(text)) - PLACEHOLDERS - made:
@@ -266,7 +266,7 @@ class Docs(unittest.TestCase):
         commands = option_tables(self.texts[ROOT / "docs" / "commands.md"])
         scripts = {name: script_options(name) for name in self.files if name.endswith((".py", ".sh")) and not name.startswith("tests/cli/")}
         known = set().union(OPTIONS_OF_EVERY_COMMAND, OTHER_OPTIONS, *commands.values(), *OPTIONS_OF_OTHERS.values(), *scripts.values())
-        known |= options_of(split_blocks(self.texts[ROOT / "docs" / "extending.md"])[1])  # which a reader adds
+        known |= options_of(split_blocks(self.texts[ROOT / "docs" / "dev" / "extending.md"])[1])  # which a reader adds
         kinds = {name.partition(" ")[2] for name in self.newest_formats()}  # `ventris checkpoint` is a format
         checked, wrong = 0, []
         for page, place, line in self.command_lines():
@@ -327,7 +327,7 @@ class Docs(unittest.TestCase):
         """Functions, types, variables of the environment, keys: whatever has an underscore or a capital in it."""
         wrong = set()
         for page, text in self.texts.items():
-            # A reader of docs/extending.md makes what stands in its blocks, and these files.
+            # A reader of docs/dev/extending.md makes what stands in its blocks, and these files.
             made = split_blocks(text)[1] + "".join(re.findall("^New file .*:$", text, re.MULTILINE)) if page.name == "extending.md" else ""
             known = self.words | OTHER_NAMES.get(page.name, set()) | set(re.findall(r"\w+", made))
             names = re.findall(r"(?<![\w.…-])[A-Za-z_]\w+(?![\w…])", "\n".join(spans(text)))
@@ -363,9 +363,9 @@ class Docs(unittest.TestCase):
         checks = re.search(r"there are: ([a-z ]+)\"", text("tests/lint.sh"))[1].split()
         self.assertEqual(sorted(listed("CONTRIBUTING.md", "check")), sorted(checks), "checks of tests/lint.sh")
         for folder in ("data", "trainer", "comm"):
-            self.assertEqual(set(listed("docs/architecture.md", f"in `{folder}/`")), folders(folder), f"docs/architecture.md: rooms of {folder}/")
+            self.assertEqual(set(listed("docs/dev/architecture.md", f"in `{folder}/`")), folders(folder), f"docs/dev/architecture.md: rooms of {folder}/")
         top = {f"{name}/" for name in re.findall(r"^add_subdirectory\((\w+)\)", text("CMakeLists.txt"), re.MULTILINE)}
-        self.assertEqual(set(listed("docs/architecture.md", "folder")), {*top, "tests/"}, "docs/architecture.md: folders")
+        self.assertEqual(set(listed("docs/dev/architecture.md", "folder")), {*top, "tests/"}, "docs/dev/architecture.md: folders")
         rows = re.findall(r"^\| `(ventris[- ][a-z]+)`[^|]*\| (\d+) \|", self.texts[ROOT / "docs" / "formats.md"], re.MULTILINE)
         versions = {kind: max(v for k, v in rows if k == kind) for kind, _ in rows}
         self.assertEqual(versions, self.newest_formats(), "docs/formats.md: versions")

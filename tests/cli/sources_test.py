@@ -9,7 +9,7 @@ import unittest
 
 ROOT = pathlib.Path(os.environ.get("VENTRIS_SOURCE_DIR") or pathlib.Path(__file__).resolve().parents[2])
 
-# What the files of a folder may include (docs/architecture.md).
+# What the files of a folder may include (docs/dev/architecture.md).
 ALLOWED = {
     "backend": {"backend"},
     "model": {"model", "backend"},
@@ -19,7 +19,7 @@ ALLOWED = {
     "launch": {"launch", "trainer", "model", "comm", "data", "backend"},
 }
 
-# What the rooms of a folder may include of it, besides their own headers (docs/architecture.md). "" is the folder itself.
+# What the rooms of a folder may include of it, besides their own headers (docs/dev/architecture.md). "" is the folder itself.
 ROOMS = {
     "backend": {
         "": {"cuda"},  # the files for CUDA: PLACES

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Follows the guides of docs/extending.md literally, in their order, in a copy of the tree.
+"""Follows the guides of docs/dev/extending.md literally, in their order, in a copy of the tree.
 
     tests/guides/follow.py [--from BUILD]   with the objects of a build (build/release); compiled are the sources that the guides
                                             make or change. To headers they only add, to structs at the end: other objects fit.
@@ -30,7 +30,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "mutants
 from tree import tracked_files
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-PAGE = "docs/extending.md"
+PAGE = "docs/dev/extending.md"
 PRESET_FOLDER = "build/release"  # of the commands in the page
 LONGEST = 3600  # seconds of one block of commands
 
