@@ -11,7 +11,7 @@ the path, or beside nvcc).
 
 --check compares the instructions an element and the launches a step with tests/bench/kernel_bill.txt, and registers and spills with
 tests/lint/registers.txt; it ends with 1 if anything grew, with 77 if the instructions could not be compared (no kernels, no cuobjdump,
-or another nvcc than the table's) and nothing else grew. --write makes both tables anew, and that of docs/results.md.
+or another nvcc than the table's) and nothing else grew. --write makes both tables anew.
 """
 
 import argparse
@@ -29,11 +29,8 @@ import kernel_bill_model as model  # noqa: E402
 import kernel_bill_sass as sass  # noqa: E402
 import kernel_bill_step as plan  # noqa: E402
 import registers  # noqa: E402
-import table as tables  # noqa: E402
 
 TABLE = pathlib.Path(__file__).with_name("kernel_bill.txt")
-RESULTS = ROOT / "docs/results.md"
-RESULTS_HEADING = "## CUDA: predicted\n"
 ARCHITECTURE = "sm_90a"
 SKIPPED = 77
 NO_CUOBJDUMP = "there is no cuobjdump; it is a package of the CUDA toolkit, or name one with CUOBJDUMP"
@@ -272,40 +269,6 @@ def print_bill(preset, rows, measured):
     print_table(["phase", "ms"] + (["measured"] if phases else []), lines)
 
 
-def results_table(bills):
-    """The table of docs/results.md. bills: preset -> rows."""
-    of_kernel = {preset: {row["kernel"]: row for row in summed(rows)} for preset, rows in bills.items()}
-    first = next(iter(bills))
-    header = ["kernel", "launches"]
-    for preset in bills:
-        header += [f"{preset}: instructions an element", "registers, occupancy", "limit", "ms"]
-    lines = []
-    for name in of_kernel[first]:
-        line = [f"`{name}`" if name in plan.KERNELS else name, str(of_kernel[first][name]["launches"])]
-        for rows in of_kernel.values():
-            row = rows[name]
-            line += [f"{row['per_element']:.1f}" if "per_element" in row else "",
-                     f"{row['registers']}, {100 * row['occupancy']:.0f} %" if "occupancy" in row else "", row["limit"], f"{row['ms']:.3f}"]  # fmt: skip
-        lines.append(line)
-    for name, of in (("all but products", lambda row: row["kernel"] != "product"), ("step", lambda row: True)):
-        line = [f"**{name}**", str(sum(row["launches"] for row in bills[first] if of(row)))]
-        for rows in bills.values():
-            line += ["", "", "", f"**{sum(row['ms'] for row in rows if of(row)):.1f}**"]
-        lines.append(line)
-    return tables.markdown(header, lines)
-
-
-def write_results(bills):
-    text = RESULTS.read_text(encoding="utf-8")
-    head, found, rest = text.partition(RESULTS_HEADING)
-    before, _, after = rest.partition("\n|")
-    lines = after.splitlines(keepends=True)
-    count = 1 + next((i for i, line in enumerate(lines[1:]) if not line.startswith("|")), len(lines))
-    if not found or "\n## " in before or not after:
-        sys.exit(f"{RESULTS}: no table under {RESULTS_HEADING.strip()}")
-    RESULTS.write_text(head + found + before + "\n" + results_table(bills).rstrip("\n") + "\n" + "".join(lines[count:]), encoding="utf-8")
-
-
 def print_table(header, rows):
     widths = [max(len(line[i]) for line in [header, *rows]) for i in range(len(header))]
     for line in [header, *rows]:
@@ -415,16 +378,13 @@ def write(arguments, instances):
         sys.exit("\n".join(wrong))
     nvcc = registers.nvcc_of(arguments.build)
     lines = []
-    bills = {}
     for preset in plan.PRESETS:
         bill, unclear = bill_of(preset, instances)
         if unclear:
             sys.exit("\n".join(unclear))
-        bills[preset] = bill
         for kernel, (launches, instructions) in sorted(limits_of(bill).items()):
             lines.append(f"{kernel} {preset} {launches} {instructions:.2f}\n")
     arguments.table.write_text(f"{HEAD}nvcc {nvcc}\n" + "".join(sorted(lines)), encoding="utf-8")
-    write_results(bills)
     return registers.write(registers.reported(arguments.build), nvcc, registers.TABLE)
 
 
