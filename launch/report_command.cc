@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <sys/stat.h>
-
-#include <functional>
+#include <chrono>
 #include <memory>
+#include <thread>
 
 #include "backend/error.h"
 #include "launch/command.h"
 #include "launch/job.h"
 #include "launch/output.h"
-#include "launch/page_server.h"
 #include "launch/report_page.h"
 #include "launch/run_attention.h"
 #include "launch/run_record.h"
@@ -19,11 +17,12 @@ namespace ventris {
 
 namespace {
 
+constexpr int kMaxSeconds = 24 * 60 * 60;
+
 struct ReportCommandOptions {
   std::vector<std::string> folders;
   std::string output;
-  bool follow = false;
-  int port = 0;
+  int every = 0;  // seconds; 0: once
   AttentionRequest attention;
 };
 
@@ -42,43 +41,6 @@ ReportAttention read_attention(RunAttentionReader& reader, const std::vector<std
   return {.sentences = request.sentences, .references = request.references, .runs = reader.read(folders)};
 }
 
-/// Changes when the runs write: of the files and the folder that a page is made from.
-std::string stamp_of(const std::vector<std::string>& folders, bool with_checkpoints) {
-  std::string stamp;
-  for (const std::string& folder : folders) {
-    for (const char* name : {"metrics.jsonl", "status.json", "config.json", "valid"}) {
-      struct stat status {};
-      const bool there = ::stat((folder + "/" + name).c_str(), &status) == 0;
-      stamp += there ? fmt::format("{}.{}.{}.{} ", status.st_ino, status.st_size, status.st_mtim.tv_sec,
-                                   status.st_mtim.tv_nsec)
-                     : "- ";
-    }
-    if (with_checkpoints)
-      stamp += fmt::format("{:x} ", std::hash<std::string>()(stamp_of_checkpoints(folder)));
-  }
-  return stamp;
-}
-
-[[noreturn]] void serve_report(const ReportCommandOptions& options, RunAttentionReader& attention) {
-  static_cast<void>(read_runs(options.folders));  // an error now, not in the browser
-  PageServer server(options.port);
-  const auto stamp_now = [&] { return stamp_of(options.folders, attention.is_asked()); };
-  write_output(server.address() + "\n");
-  std::string made;
-  std::shared_ptr<const std::string> page;
-  server.serve({.page =
-                    [&] {
-                      const std::string stamp = stamp_now();  // before the files are read
-                      if (!page || stamp != made) {
-                        page = std::make_shared<const std::string>(report_page(
-                            read_runs(options.folders), read_attention(attention, options.folders), stamp));
-                        made = stamp;
-                      }
-                      return page;
-                    },
-                .stamp = stamp_now});
-}
-
 DecodingOptions default_decoding() {
   DecodingOptions decoding;
   decoding.device = "cpu";
@@ -86,12 +48,6 @@ DecodingOptions default_decoding() {
 }
 
 void check(const ReportCommandOptions& options) {
-  if (options.follow && !options.output.empty())
-    fail(ExitCode::kUsage, "--follow serves the page, and --output writes it: give one of them");
-  if (!options.follow && options.output.empty())
-    fail(ExitCode::kUsage, "--output is required, the page to be written; or --follow, which serves it");
-  if (!options.follow && options.port != 0)
-    fail(ExitCode::kUsage, "--port needs --follow, which serves the page");
   if (options.attention.sentences.empty() && !options.attention.references.empty())
     fail(ExitCode::kUsage, "--reference needs --sentence, of which it is the translation");
   const AttentionRequest none{.sentences = {}, .references = {}, .decoding = default_decoding()};
@@ -102,10 +58,14 @@ void check(const ReportCommandOptions& options) {
          "checkpoint is read");
 }
 
+void write_report(const ReportCommandOptions& options, const std::vector<RunRecord>& runs,
+                  const ReportAttention& attention) {
+  write_file_atomically(options.output, report_page(runs, attention, options.every));
+}
+
 int run_report(const ReportCommandOptions& options, const Job& job) {
   check(options);
   RunAttentionReader reader(job, options.attention);
-  if (options.follow) serve_report(options, reader);
   check_can_create(options.output);
   const std::vector<RunRecord> runs = read_runs(options.folders);
   for (const RunRecord& run : runs)
@@ -114,11 +74,15 @@ int run_report(const ReportCommandOptions& options, const Job& job) {
   for (size_t i = 0; i < attention.runs.size(); ++i)
     for (const std::string& warning : attention.runs[i].warnings(options.folders[i]))
       say(job, "warning: " + warning);
-  write_file_atomically(options.output, report_page(runs, attention));
+  write_report(options, runs, attention);
   int64_t lines = 0;
   for (const RunRecord& run : runs) lines += run.metrics.lines;
   write_output(fmt::format("{}: {}, {} of metrics.jsonl\n", options.output, counted(std::ssize(runs), "run"),
                            counted(lines, "line")));
+  while (options.every > 0) {
+    std::this_thread::sleep_for(std::chrono::seconds(options.every));
+    write_report(options, read_runs(options.folders), read_attention(reader, options.folders));
+  }
   return 0;
 }
 
@@ -129,7 +93,7 @@ Command report_command() {
   Command command;
   command.name = "report";
   command.summary = "draws the curves of training runs as a page for a web browser";
-  command.synopsis = "RUN... --output FILE.html|--follow [--sentence TEXT] [options]";
+  command.synopsis = "RUN... --output FILE.html [--every N] [--sentence TEXT] [options]";
   command.description = {
       "Writes a page with what metrics.jsonl of the run folders says: loss, perplexity, scores of validations, "
       "learning rate, norm of the gradients, tokens per second, skipped steps, the mix of corpora of a plan; "
@@ -149,26 +113,24 @@ Command report_command() {
   command.examples = {
       {"report model --output report.html", "One run:"},
       {"report model other-model --output report.html", "Two runs over each other:"},
-      {"report model --follow", "A run that trains, until Ctrl-C:"},
+      {"report model --output report.html --every 60", "A run that trains, until Ctrl-C:"},
       {"report model --output report.html --sentence \"A man rides a bicycle.\" --reference \"Ein "
        "Mann f\u00e4hrt Fahrrad.\"",
        "With the attention of its checkpoints:"}};
   command.common = {{"output", "the page for a browser"},
-                    {"follow", "or serve it while the runs go on"},
+                    {"every", "write it again while the runs go on"},
                     {"sentence", "show its translation and attention"},
                     {"reference", "and those with this translation"},
                     {"checkpoints", "how many of a run"}};
-  command.exit_codes = {{69, "the port or the device is not available"}};
+  command.exit_codes = {{69, "the device is not available"}};
   OptionTable& table = command.options;
   table.group("Input and output");
   table.operands("RUN", options->folders, "Run folders, of 'ventris train --model-dir'.").required = true;
-  table.text("output", "FILE", options->output, "The page (HTML).");
-  table.toggle(
-      "follow", options->follow,
-      "Serves the page to a browser of this machine, at the address that it prints, until it is "
-      "interrupted; the page is drawn anew while the runs go on. Only who has the whole address, with its "
-      "token, gets the page, and nothing else is served.");
-  table.integer("port", options->port, {.min = 0, .max = 65535}, "Port of --follow; 0: any that is free.");
+  table.text("output", "FILE", options->output, "The page (HTML).").required = true;
+  table.integer(
+      "every", options->every, {.min = 0, .max = kMaxSeconds},
+      "Seconds after which the page is written again, until the command is interrupted; an open page loads "
+      "itself again as often. 0: it is written once.");
   table.group("Attention");
   AttentionRequest& attention = options->attention;
   table.repeated_text(

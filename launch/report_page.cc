@@ -5,7 +5,6 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <set>
-#include <string_view>
 #include <utility>
 
 #include "backend/error.h"
@@ -105,18 +104,18 @@ OrderedJson scripts_of(const MetricsRecord& record) {
 
 OrderedJson record_json(const RunAttention& attention) {
   OrderedJson checkpoints = OrderedJson::array();
-  for (const auto& checkpoint : attention.checkpoints) {
+  for (const CheckpointAttention& checkpoint : attention.checkpoints) {
     OrderedJson sentences = OrderedJson::array();
-    for (const SentenceOfCheckpoint& sentence : checkpoint->sentences) {
+    for (const SentenceOfCheckpoint& sentence : checkpoint.sentences) {
       sentences.push_back({{"problem", sentence.problem},
                            {"translation", sentence.translation},
                            {"translated", sentence.translated},
                            {"given_problem", sentence.given_problem},
                            {"given", sentence.given}});
     }
-    checkpoints.push_back({{"step", checkpoint->step},
-                           {"file", data::without_folder(checkpoint->path)},
-                           {"problem", checkpoint->problem},
+    checkpoints.push_back({{"step", checkpoint.step},
+                           {"file", data::without_folder(checkpoint.path)},
+                           {"problem", checkpoint.problem},
                            {"sentences", sentences}});
   }
   return {{"problem", attention.problem},
@@ -190,8 +189,7 @@ MetricsSeries thinned(const MetricsRecord& record, const MetricsSeries& series, 
   return result;
 }
 
-std::string report_page(const std::vector<RunRecord>& runs, const ReportAttention& attention,
-                        const std::string& stamp) {
+std::string report_page(const std::vector<RunRecord>& runs, const ReportAttention& attention, int every) {
   OrderedJson list = OrderedJson::array();
   for (size_t i = 0; i < runs.size(); ++i) {
     list.push_back(record_json(runs[i]));
@@ -204,20 +202,13 @@ std::string report_page(const std::vector<RunRecord>& runs, const ReportAttentio
   }
   const OrderedJson data = {{"program", program_name_and_version()},
                             {"made", now_utc()},
-                            {"stamp", stamp},
+                            {"every", every},
                             {"columns", kReportColumns},
                             {"sentences", sentences},
                             {"runs", list},
                             {"options", run_options(runs)}};
-  std::string begin = kPageBegin;
-  constexpr std::string_view kLastSource = "img-src data:";
-  if (!stamp.empty()) {
-    const size_t at = begin.find(kLastSource);
-    VENTRIS_CHECK(at != std::string::npos, "the page has another policy");
-    begin.insert(at + kLastSource.size(), "; connect-src 'self'");
-  }
-  return begin + kReportPageHead + kAttentionViewStyle + kReportPageBody + page_data(data) + kPageBasics +
-         kReportPageCharts + kReportPageSamples + kAttentionViewScript + kReportPageAttention +
+  return std::string(kPageBegin) + kReportPageHead + kAttentionViewStyle + kReportPageBody + page_data(data) +
+         kPageBasics + kReportPageCharts + kReportPageSamples + kAttentionViewScript + kReportPageAttention +
          kReportPageScript;
 }
 

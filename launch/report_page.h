@@ -27,9 +27,7 @@ struct ReportAttention {
 
 /// One self-contained HTML file with the curves, marks and options of runs, without libraries or network
 /// access. Text of files is shown literally, never interpreted as markup.
-/// `stamp`: of a page that a PageServer serves, which loads itself anew when "/stamp" says another; "" of a
-/// file.
-std::string report_page(const std::vector<RunRecord>& runs, const ReportAttention& attention,
-                        const std::string& stamp = "");
+/// `every`: the page loads itself again after so many seconds; 0: never.
+std::string report_page(const std::vector<RunRecord>& runs, const ReportAttention& attention, int every);
 
 }  // namespace ventris

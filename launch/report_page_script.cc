@@ -410,7 +410,7 @@ let frame = 0;
 onresize = () => { cancelAnimationFrame(frame); frame = requestAnimationFrame(() => { plotAll(); resizeAttention(); }); };
 document.documentElement.dataset.charts = drawn.length;
 
-// A page of a server loads itself anew when the run has gone on, and keeps what was chosen.
+// A page that is written again and again loads itself as often, and keeps what was chosen.
 const choices = ["axis", "show-marks", "only", "sample-set", "sample-other", ...["sentence", "kind", "layer", "head", "target", "other"]
   .map(name => "attention-" + name)];
 const valueOf = element => element.type === "checkbox" ? element.checked : element.selectedIndex;
@@ -451,19 +451,9 @@ function takeChoices() {
   if (kept.range) zoom(...kept.range);
   if (!range) plotAll();
 }
-if (data.stamp) {
-  const made = byId("made").textContent;
-  setInterval(async () => {
-    try {
-      const answer = await fetch("/stamp" + location.search, {cache: "no-store"});
-      if (!answer.ok) throw new Error(answer.statusText);
-      if (await answer.text() !== data.stamp) { keepChoices(); location.reload(); }
-      byId("made").textContent = made;
-    } catch {
-      byId("made").textContent = made + "; the server does not answer";
-    }
-  }, 5000);
+if (data.every) {
   takeChoices();
+  setTimeout(() => { keepChoices(); location.reload(); }, 1000 * data.every);
 }
 </script>
 </body>

@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "launch/run_attention.h"
 
-#include <sys/stat.h>
-
 #include <algorithm>
 #include <filesystem>
-#include <set>
 #include <utility>
 
 #include "backend/error.h"
@@ -34,14 +31,6 @@ bool without_problem(std::string& problem, const Function& function) {
     problem = error.what();
   }
   return false;
-}
-
-/// A file and when it was written; "" if there is none.
-std::string stamp_of_file(const std::string& path) {
-  struct stat status {};
-  if (::stat(path.c_str(), &status) != 0) return "";
-  return fmt::format("{}.{}.{}.{}.{} ", path, status.st_ino, status.st_size, status.st_mtim.tv_sec,
-                     status.st_mtim.tv_nsec);
 }
 
 /// Which checkpoints of a run are shown.
@@ -94,27 +83,7 @@ nlohmann::ordered_json groups_that_fit(const SentenceAttention& attention, size_
   return attention_groups(attention);
 }
 
-/// What of a checkpoint still fits in `room`: as it is, or without its maps.
-std::shared_ptr<const CheckpointAttention> fitted(std::shared_ptr<const CheckpointAttention> of,
-                                                  size_t room) {
-  if (of->map_bytes <= room) return of;
-  CheckpointAttention less = *of;
-  for (SentenceOfCheckpoint& sentence : less.sentences) sentence.translated = sentence.given = nullptr;
-  less.map_bytes = 0;
-  less.leaves_out_maps = true;
-  return std::make_shared<const CheckpointAttention>(std::move(less));
-}
-
 }  // namespace
-
-std::string stamp_of_checkpoints(const std::string& folder) {
-  std::string stamp = stamp_of_file(folder + "/best.json");
-  std::string unreadable;
-  without_problem(unreadable, [&] {
-    for (const std::string& path : list_checkpoints(folder)) stamp += stamp_of_file(path);
-  });
-  return stamp;
-}
 
 std::vector<std::string> RunAttention::warnings(const std::string& folder) const {
   std::vector<std::string> found;
@@ -123,13 +92,13 @@ std::vector<std::string> RunAttention::warnings(const std::string& folder) const
   };
   add(problem);
   bool leaves_out = false;
-  for (const auto& checkpoint : checkpoints) {
-    add(checkpoint->problem);
-    for (const SentenceOfCheckpoint& sentence : checkpoint->sentences) {
+  for (const CheckpointAttention& checkpoint : checkpoints) {
+    add(checkpoint.problem);
+    for (const SentenceOfCheckpoint& sentence : checkpoint.sentences) {
       for (const std::string& text : {sentence.problem, sentence.given_problem})
         if (!text.empty()) add(folder + ": " + text);
     }
-    leaves_out = leaves_out || checkpoint->leaves_out_maps;
+    leaves_out = leaves_out || checkpoint.leaves_out_maps;
   }
   if (leaves_out) {
     add(
@@ -171,33 +140,26 @@ std::vector<RunAttention> RunAttentionReader::read(const std::vector<std::string
   }
   std::ranges::stable_sort(order, {}, &Place::rank);
   size_t room = kMaxReportMapBytes;
-  std::map<std::string, std::shared_ptr<const CheckpointAttention>> known;
   for (const Place& place : order) {
-    const std::string& path = chosen[place.run].paths[place.checkpoint];
-    const std::string stamp = stamp_of_file(path);
-    if (stamp.empty()) continue;  // removed meanwhile by the run
-    const auto found = known_.find(stamp);
-    std::shared_ptr<const CheckpointAttention> attention =
-        found != known_.end() ? fitted(found->second, room) : compute(path, room);
-    if (!attention->problem.empty() && !data::is_there(path)) continue;  // likewise
-    room -= attention->map_bytes;
-    known[stamp] = attention;
-    runs[place.run].checkpoints[place.checkpoint] = std::move(attention);
+    CheckpointAttention& attention = runs[place.run].checkpoints[place.checkpoint];
+    attention = compute(chosen[place.run].paths[place.checkpoint], room);
+    room -= attention.map_bytes;
   }
-  known_ = std::move(known);
   for (size_t i = 0; i < runs.size(); ++i) {
-    std::vector<std::shared_ptr<const CheckpointAttention>> there;
+    std::vector<CheckpointAttention> there;
     for (size_t j = 0; j < runs[i].checkpoints.size(); ++j) {
-      if (!runs[i].checkpoints[j]) continue;
+      CheckpointAttention& attention = runs[i].checkpoints[j];
+      if (!attention.problem.empty() && !data::is_there(attention.path))
+        continue;  // removed meanwhile by the run
       if (j <= chosen[i].model) runs[i].model = there.size();
-      there.push_back(std::move(runs[i].checkpoints[j]));
+      there.push_back(std::move(attention));
     }
     runs[i].checkpoints = std::move(there);
   }
   return runs;
 }
 
-std::shared_ptr<const CheckpointAttention> RunAttentionReader::compute(const std::string& path, size_t room) {
+CheckpointAttention RunAttentionReader::compute(const std::string& path, size_t room) {
   CheckpointAttention attention{.path = path, .step = step_of_checkpoint(path)};
   const size_t before = room;
   without_problem(attention.problem, [&] {
@@ -223,7 +185,7 @@ std::shared_ptr<const CheckpointAttention> RunAttentionReader::compute(const std
     }
   });
   attention.map_bytes = before - room;
-  return std::make_shared<const CheckpointAttention>(std::move(attention));
+  return attention;
 }
 
 }  // namespace ventris

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -49,7 +48,7 @@ struct CheckpointAttention {
 
 struct RunAttention {
   std::string problem = {};  // why there are no checkpoints, or which is the best is not known
-  std::vector<std::shared_ptr<const CheckpointAttention>> checkpoints = {};  // by step
+  std::vector<CheckpointAttention> checkpoints = {};  // by step
   size_t model = 0;  // which of them is the run's model: the best, otherwise the newest
   bool model_is_best = false;
   size_t kept = 0;  // checkpoints in the folder
@@ -58,8 +57,7 @@ struct RunAttention {
   std::vector<std::string> warnings(const std::string& folder) const;
 };
 
-/// Translates the sentences of a report with the checkpoints of runs, and computes their attention. What a
-/// checkpoint gave is kept as long as the checkpoint is among those that are shown.
+/// Translates the sentences of a report with the checkpoints of runs, and computes their attention.
 class RunAttentionReader {
  public:
   /// Checks the request, and finds the device if there are sentences. Throws Error(kUsage) and DataError.
@@ -71,15 +69,11 @@ class RunAttentionReader {
   std::vector<RunAttention> read(const std::vector<std::string>& folders);
 
  private:
-  std::shared_ptr<const CheckpointAttention> compute(const std::string& path, size_t room);
+  CheckpointAttention compute(const std::string& path, size_t room);
 
   const Job& job_;
   AttentionRequest request_;
   std::unique_ptr<Context> context_;
-  std::map<std::string, std::shared_ptr<const CheckpointAttention>> known_ = {};  // by file and its times
 };
-
-/// Changes with the checkpoints of a run folder.
-std::string stamp_of_checkpoints(const std::string& folder);
 
 }  // namespace ventris

@@ -5,11 +5,8 @@ import json
 import os
 import re
 import shutil
-import signal
 import subprocess
 import unittest
-import urllib.error
-import urllib.request
 
 import support
 from pages import BROWSER, Page
@@ -288,53 +285,6 @@ class ReportAttention(Runs):
         self.assertIn("has no checkpoint yet", section)
         self.assertIn("a page of this model holds at most 512", section)
         self.assertNotIn('class="maps"', section)
-
-
-class Follow(Runs):
-    def test_maps_are_computed_when_a_checkpoint_is_new(self):
-        folder = self.path(self.copied("b", "followed"))
-        words = support.command("report", folder, "--follow", "--sentence", SOURCE)
-        server = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=support.environment())
-        self.addCleanup(server.stdout.close)
-        self.addCleanup(server.stderr.close)
-        self.addCleanup(server.wait)
-        self.addCleanup(server.send_signal, signal.SIGKILL)
-        address = server.stdout.readline().decode().strip()
-
-        def ask(path="/"):
-            with urllib.request.urlopen(address.replace("/?", path + "?"), timeout=60) as answer:
-                return answer.read().decode()
-
-        def attention():
-            return Page(ask()).data["runs"][0]["attention"]["checkpoints"]
-
-        first = attention()
-        self.assertEqual([of["step"] for of in first], [10, 20])
-        self.assertTrue(all(of["sentences"][0]["translated"] for of in first))
-        stamp = ask("/stamp")
-        # A checkpoint that changed behind its times is not read again; one whose times changed is.
-        path = os.path.join(folder, "checkpoint-00000010.h5")
-        times, data = os.stat(path), self.read(path)
-        with open(path, "r+b") as file:
-            file.write(b"\0" * len(data))
-        os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
-        with open(os.path.join(folder, "metrics.jsonl"), "a", encoding="utf-8") as file:
-            file.write('{"step": 21, "type": "interval", "loss": 1.0}\n')
-        self.assertEqual(attention(), first)
-        self.assertNotEqual(ask("/stamp"), stamp)
-        stamp = ask("/stamp")
-        os.utime(path)
-        self.assertNotEqual(ask("/stamp"), stamp)
-        later = attention()
-        self.assertIn("checkpoint-00000010.h5", later[0]["problem"])
-        self.assertEqual(later[1], first[1])
-        # The newest is that of the run.
-        shutil.copy(os.path.join(folder, "checkpoint-00000020.h5"), os.path.join(folder, "checkpoint-00000030.h5"))
-        os.remove(path)
-        self.assertEqual([of["step"] for of in attention()], [20, 30])
-        with self.assertRaises(urllib.error.HTTPError) as refused:
-            urllib.request.urlopen(address.replace("token=", "token=0"), timeout=60)
-        refused.exception.close()
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ import datetime
 import json
 import os
 import re
+import signal
 import subprocess
 import time
 import unittest
@@ -51,6 +52,16 @@ class Runs(support.CommandLineTest):
         self.write(f"{name}/metrics.jsonl", metrics)
         self.write(f"{name}/config.json", config)
         return name
+
+    def browse(self, page, script="", *options):
+        """The document of a page as the browser has it after the script; fails if the console shows an error."""
+        page = page.replace("</body>", f"<script>{script}</script></body>")
+        path = self.write("browsed.html", page)
+        words = [BROWSER, "--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr",
+                 f"--user-data-dir={self.path('profile')}", "--virtual-time-budget=3000", *options, "--dump-dom", f"file://{path}"]
+        result = subprocess.run(words, capture_output=True, timeout=120, check=True)
+        self.assertNotIn("CONSOLE", result.stderr.decode(errors="replace"))
+        return result.stdout.decode()
 
 
 class Report(Runs):
@@ -324,16 +335,6 @@ class Report(Runs):
         self.refuse(73, "report", self.path("a"), "--output", self.path("no", "x.html"), says="cannot create")
         self.assertFalse(os.path.exists(output))
 
-    def browse(self, page, script="", *options):
-        """The document of a page as the browser has it after the script; fails if the console shows an error."""
-        page = page.replace("</body>", f"<script>{script}</script></body>")
-        path = self.write("browsed.html", page)
-        words = [BROWSER, "--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr",
-                 f"--user-data-dir={self.path('profile')}", "--virtual-time-budget=3000", *options, "--dump-dom", f"file://{path}"]
-        result = subprocess.run(words, capture_output=True, timeout=120, check=True)
-        self.assertNotIn("CONSOLE", result.stderr.decode(errors="replace"))
-        return result.stdout.decode()
-
     @unittest.skipUnless(BROWSER, "no Chromium")
     def test_a_browser_draws_and_reads_out_the_values(self):
         page = self.page("a", "b")
@@ -361,6 +362,44 @@ class Report(Runs):
         document = self.browse(self.page(self.folder_with("strange", log, json.dumps({ODD: ODD})), self.folder_with("bare", "")))
         self.assertIn("&lt;/script&gt;&lt;script&gt;alert(1)", document)
         self.assertIn("has no values yet", document)
+
+
+class Every(Runs):
+    """--every: the page of a run that goes on."""
+
+    def start(self, name):
+        output = self.path("followed.html")
+        words = support.command("report", self.path(name), "--output", output, "--every", 1)
+        process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=support.environment())
+        self.addCleanup(process.stdout.close)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        process.stdout.readline()
+        return process, output
+
+    def test_the_page_is_written_again_until_the_command_is_interrupted(self):
+        name = self.folder_with("followed", line_of(1, loss=2.0))
+        process, output = self.start(name)
+
+        def losses():
+            return Page(self.read(output).decode("ascii")).data["runs"][0]["series"]["loss"]["value"]
+
+        self.assertEqual(losses(), [2.0])
+        self.write(f"{name}/metrics.jsonl", line_of(1, loss=2.0) + line_of(2, loss=1.5))
+        self.assertTrue(support.wait_for(lambda: losses() == [2.0, 1.5], process))
+        process.send_signal(signal.SIGINT)
+        self.assertIn(process.wait(timeout=60), (-signal.SIGINT, 128 + signal.SIGINT))
+
+    @unittest.skipUnless(BROWSER, "no Chromium")
+    def test_an_open_page_loads_itself_again_and_keeps_what_was_chosen(self):
+        _, output = self.start(self.folder_with("reloaded", line_of(1, loss=2.0, target_tokens=9) + line_of(2, loss=1.5, target_tokens=18)))
+        page = self.read(output).decode("ascii")
+        self.assertEqual(page.count("location.reload()"), 1)
+        loaded = """byId("axis").value = "tokens";
+                    const loaded = () => { byId("axis").value = "step"; takeChoices(); document.title = "loaded"; };"""
+        document = self.browse(page.replace("location.reload()", "loaded()"), loaded)
+        self.assertIn("<title>loaded</title>", document)
+        self.assertIn("<title>Loss by target tokens</title>", document)
 
 
 class Diff(Runs):
