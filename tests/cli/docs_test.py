@@ -65,7 +65,6 @@ OTHER_NAMES = {
     "gpus.md": {"NCCL_CROSS_NIC", "NCCL_DEBUG_FILE", "NCCL_GRAPH_REGISTER", "NCCL_IB_HCA", "OMPI_MCA_btl_tcp_if_include", "OMPI_MCA_pml", "UCX_NET_DEVICES",
                 "mlx5_0", "mlx5_1", "mlx5_10", "mlx5_3"},  # fmt: skip
     "guide.md": {"PID_OF_MPIRUN", "clip_grad_norm_", "clip_grad_value_"},
-    "reliability.md": {"PMIx_server_finalize"},
     "results.md": {"ATEN_CPU_CAPABILITY", "expandable_segments"},
     "scaling.md": {"SM90_NVLINK_BW"},
 }
