@@ -151,11 +151,15 @@ def first_cells(text, heading):
 def option_tables(reference):
     """The options of each command, with the choices for their value where it is one of a list: {"train": {"--device": {"auto", ...}}}."""
     tables = {}
-    for command, section in re.findall(r"^## ventris (\S+)$(.*?)(?=^## |\Z)", reference, re.MULTILINE | re.DOTALL):
+    sections = re.findall(r"^## ventris (\S+)$(.*?)(?=^## |\Z)", reference, re.MULTILINE | re.DOTALL)
+    for command, section in sections:
         table = tables[command] = {}
         for cell in re.findall(r"^\| `(-.*?)` \|", section, re.MULTILINE):
             choices = re.search(r" ([a-z0-9][\w-]*(?:\\\|[a-z0-9][\w-]*)+)$", cell)
             table |= dict.fromkeys(re.findall(r"--[a-z][\w-]*", cell), set(choices[1].split("\\|")) if choices else set())
+    for command, section in sections:
+        for other, names in re.findall(r"^Options of \[`(\S+)`\]\S+ (.*)\.$", section, re.MULTILINE):
+            tables[command] |= {name: tables[other][name] for name in re.findall(r"--[a-z][\w-]*", names)}
     return tables
 
 
@@ -369,9 +373,9 @@ class Docs(unittest.TestCase):
         versions = {kind: max(v for k, v in rows if k == kind) for kind, _ in rows}
         self.assertEqual(versions, self.newest_formats(), "docs/formats.md: versions")
         tested = {f"cli.{path.stem}" for path in (ROOT / "tests" / "cli").glob("*_test.py")}
-        for name in listed("CONTRIBUTING.md", "tests"):
+        for name in listed("docs/dev/testing.md", "tests"):
             if name.startswith("cli."):
-                self.assertIn(name, tested, "CONTRIBUTING.md: tests that need more")
+                self.assertIn(name, tested, "docs/dev/testing.md: tests that need more")
 
     def test_environment_variables_that_are_read_have_a_row(self):
         """In docs/environment.md: whatever looks like one in a source that reads any, and what the scripts give a default."""
