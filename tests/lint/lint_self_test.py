@@ -12,7 +12,10 @@ import tempfile
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-CARRIED = (".clang-format", ".clang-tidy", "ruff.toml", "launch/setup.sh", "tests/lint.sh", "tests/lint/tidy.py", "tests/lint/budget.py", "tests/lint/registers.py")
+CARRIED = (
+    ".clang-format", ".clang-tidy", "ruff.toml", "launch/setup.sh", "tests/lint.sh",
+    "tests/lint/tidy.py", "tests/lint/budget.py", "tests/lint/registers.py",
+)
 
 # What tidy reads the commands from; the real presets need all libraries.
 CMAKE = """\
