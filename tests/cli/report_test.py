@@ -370,7 +370,9 @@ class Every(Runs):
     def start(self, name):
         output = self.path("followed.html")
         words = support.command("report", self.path(name), "--output", output, "--every", 1)
-        process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=support.environment())
+        # Tests that a shell started in the background inherit that SIGINT is ignored.
+        process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=support.environment(),
+                                   preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))  # fmt: skip
         self.addCleanup(process.stdout.close)
         self.addCleanup(process.wait)
         self.addCleanup(process.kill)
