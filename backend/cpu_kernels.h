@@ -39,16 +39,13 @@ struct CpuKernels {
   size_t (&packed_bytes)(int64_t rows, int64_t cols, Packing);
   void (&pack)(Context&, const PackArgs&);
   void (&packed_gemm)(Context&, const PackedGemmArgs&);
-  void (&r_drop)(Context&, const RDropArgs&);
   void (&repetition_penalty)(Context&, const RepetitionPenaltyArgs&);
   /// Part of chained_gemm (backend/sparse_gemm_cpu.h).
   bool (&sparse_gemm)(Context&, const GemmArgs&);
   /// Part of packed_gemm (backend/sparse_packed_gemm_cpu.h).
   bool (&sparse_packed_gemm)(Context&, const PackedGemmArgs&);
-  void (&soft_targets)(Context&, const SoftTargetsArgs&);
   void (&swish_forward)(Context&, const SwishForwardArgs&);
   void (&swish_backward)(Context&, const SwishBackwardArgs&);
-  void (&tempered_softmax)(Context&, const TemperedSoftmaxArgs&);
   void (&log_softmax_top_k)(Context&, const LogSoftmaxTopKArgs&);
   void (&log_probability)(Context&, const LogProbabilityArgs&);
   void (&plan_update)(const PlanUpdateArgs&);

@@ -7,7 +7,7 @@
 
 namespace ventris {
 
-void check_cross_entropy(const CrossEntropyArgs& args) {
+void cross_entropy(Context& context, const CrossEntropyArgs& args) {
   const int64_t rows = args.logits.rows;
   const DType master = master_dtype(args.logits.dtype);
   check_tensor(args.logits, rows, args.logits.cols, args.logits.dtype, "logits");
@@ -21,20 +21,6 @@ void check_cross_entropy(const CrossEntropyArgs& args) {
   VENTRIS_CHECK(args.smoothing >= 0.0F && args.smoothing <= 1.0F, "smoothing is {}, expected 0 to 1",
                 args.smoothing);
   VENTRIS_CHECK(!args.gradient || args.gradient_scale != nullptr, "the gradient needs gradient_scale");
-  if (const SoftTargets& soft = args.soft) {
-    const int64_t count = soft.indices == nullptr ? args.vocab : soft.probabilities.cols;
-    check_tensor(soft.probabilities, rows, count, master, "soft.probabilities");
-    VENTRIS_CHECK(count <= args.vocab && (soft.indices == nullptr || count <= kMostSoftTargets),
-                  "soft targets of {} tokens, the vocabulary has {}, and {} can be listed", count, args.vocab,
-                  kMostSoftTargets);
-    VENTRIS_CHECK(soft.weight >= 0.0F && soft.weight <= 1.0F,
-                  "the weight of soft targets is {}, expected 0 to 1", soft.weight);
-    VENTRIS_CHECK(soft.temperature > 0.0F, "the temperature is {}, expected more than 0", soft.temperature);
-  }
-}
-
-void cross_entropy(Context& context, const CrossEntropyArgs& args) {
-  check_cross_entropy(args);
   if constexpr (kHasCuda) {
     if (context.device() == Device::kCuda) return cross_entropy_cuda(context, args);
   }

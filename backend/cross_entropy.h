@@ -4,7 +4,6 @@
 #include <cstdint>
 
 #include "backend/context.h"
-#include "backend/soft_targets.h"
 
 namespace ventris {
 
@@ -16,12 +15,6 @@ namespace ventris {
 ///   d_logits[t][w] = gradient_scale * weights[t] * (p(w) - q(w)), zero for w >= vocab and for rows that do
 ///   not count
 /// Weights of 1 give the same bits as none.
-///
-/// With soft targets r of weight W and temperature T (word-level distillation: Kim and Rush 2016,
-/// "Sequence-Level Knowledge Distillation", section 3.1; Hinton et al. 2015, section 2), s = softmax(z / T):
-///   loss[t] = weights[t] ((1 - W) (-sum_w q(w) log p(w)) + W T^2 (-sum_w r(w) log s(w)))
-///   d_logits[t][w] = gradient_scale * weights[t] * ((1 - W) (p(w) - q(w)) + W T (s(w) - r(w)))
-/// and nll is the same. Those of weight 0 give the same bits as none.
 struct CrossEntropyArgs {
   Tensor logits;          // [rows, padded_vocab] T; overwritten by the gradient if `gradient`
   const int32_t* labels;  // [rows]
@@ -30,15 +23,12 @@ struct CrossEntropyArgs {
   const int32_t* tokens;  // one number on the device: row t counts if first_row + t < tokens[0]
   int64_t vocab;          // columns that count
   float smoothing;
-  SoftTargets soft = {};  // rows as those of logits
   bool gradient = true;
   const float* gradient_scale = nullptr;  // one number on the device; required if `gradient`
   Tensor loss;                            // [1, rows] master; zero in rows that do not count
   Tensor nll;                             // [1, rows] master; zero in rows that do not count
 };
 void cross_entropy(Context& context, const CrossEntropyArgs& args);
-/// Throws Error(kInternal) for arguments that break this contract, for operations that extend it.
-void check_cross_entropy(const CrossEntropyArgs& args);
 
 /// totals[0] += sum of loss, totals[1] += sum of nll, in f64 and in row order.
 struct LossSumArgs {

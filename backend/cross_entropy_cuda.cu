@@ -62,82 +62,22 @@ struct CrossEntropyGradient {
   float max, normal, uniform, d_label;
 };
 
-/// A row without soft targets.
-struct NoTargets {
-  using RowPart = CrossEntropyPart;
-  using RowGradient = CrossEntropyGradient;
-  static constexpr bool kAny = false, kDense = false;
-};
-
-/// The soft targets r of rows: of all tokens, or of `count` at most kCrossEntropyThreads that are listed.
-template <bool kOfAll>
-struct Targets {
-  struct RowPart : CrossEntropyPart {
-    float tempered;  // 2^((kLog2E x - max) / temperature) summed
-    float expected;  // sum of r x
-  };
-  /// And + tempered * 2^((kLog2E x - max) / temperature) - target * r, also at the label.
-  struct RowGradient : CrossEntropyGradient {
-    float tempered, target;
-  };
-  static constexpr bool kAny = true, kDense = kOfAll;
-
-  Rows<const float> probabilities;
-  const int32_t* indices;
-  int count;
-  float weight, temperature;
-  float inverse;  // 1 / temperature
-  bool vectors;   // whether packs of probabilities can be moved as vectors
-
-  /// Those of the pack, of a row with all.
-  __device__ __forceinline__ void load_pack(const float* row, int pack, float (&r)[kPack]) const {
-    if (vectors) return unpack(reinterpret_cast<const Packed<float>*>(row)[pack], r);
-    for (int i = 0; i < kPack; ++i) r[i] = row[pack * kPack + i];
-  }
-};
-static_assert(kMostSoftTargets <= kCrossEntropyThreads);
-
-/// Also adds, of dense targets, those at r.
-template <typename Soft, int kCount>
-__device__ __forceinline__ void add_cross_entropy_part(const float (&x)[kCount], const float* r,
-                                                       const Soft& soft, typename Soft::RowPart& part) {
-  const float before = part.max;
-  add_cross_entropy_part(x, static_cast<CrossEntropyPart&>(part));
-  if constexpr (Soft::kAny) {
-    part.tempered *= fast_exp2(soft.inverse * (before - part.max));
-    for (int i = 0; i < kCount; ++i) {
-      part.tempered += fast_exp2(soft.inverse * fmaf(kLog2E, x[i], -part.max));
-      if constexpr (Soft::kDense) part.expected = fmaf(r[i], x[i], part.expected);
-    }
-  }
-}
-
 /// The whole of the lanes' parts, as a fixed tree; every lane gets it.
-template <typename Soft>
-__device__ __forceinline__ typename Soft::RowPart cross_entropy_warp_total(const typename Soft::RowPart& part,
-                                                                           const Soft& soft) {
+__device__ __forceinline__ CrossEntropyPart cross_entropy_warp_total(const CrossEntropyPart& part) {
   const float max = warp_max(part.max);
-  typename Soft::RowPart total;
-  total.max = max;
-  total.sum = warp_sum(part.sum * fast_exp2(part.max - max));
-  total.plain = warp_sum(part.plain);
-  if constexpr (Soft::kAny) {
-    total.tempered = warp_sum(part.tempered * fast_exp2(soft.inverse * (part.max - max)));
-    total.expected = warp_sum(part.expected);
-  }
-  return total;
+  return {max, warp_sum(part.sum * fast_exp2(part.max - max)), warp_sum(part.plain)};
 }
 
 /// One block: one row; only it writes the row's gradient, loss and nll. A thread has every
-/// kCrossEntropyThreads-th pack and loose column in both passes, and one of the listed targets. With kKept
-/// the packs are copied to shared memory once (f.packs of them), otherwise they are read again: the bits are
-/// the same. Without kWeighted all weights are 1, but with soft targets, where f.weights says it. A label or
-/// target outside of the vocabulary gives a loss of NaN.
-template <typename T, bool kKept, bool kWeighted, typename Soft>
-__device__ __forceinline__ void loss_of_row(const CrossEntropyProblem<T>& f, const Soft& soft) {
-  using RowPart = typename Soft::RowPart;
-  __shared__ RowPart parts[kCrossEntropyWarps];
-  __shared__ typename Soft::RowGradient shared;
+/// kCrossEntropyThreads-th pack and loose column in both passes. With kKept the packs are copied to shared
+/// memory once (f.packs of them), otherwise they are read again: the bits are the same. Without kWeighted all
+/// weights are 1. A label outside of the vocabulary gives a loss of NaN.
+/// Grid: rows; block: kCrossEntropyThreads.
+template <typename T, bool kKept, bool kWeighted>
+__global__ void __launch_bounds__(kCrossEntropyThreads, kKept ? kResidentBlocks : 2)
+    cross_entropy_row(CrossEntropyProblem<T> f) {
+  __shared__ CrossEntropyPart parts[kCrossEntropyWarps];
+  __shared__ CrossEntropyGradient shared;
   const int thread = static_cast<int>(threadIdx.x);
   const int lane = thread % kWarp;
   const int64_t t = blockIdx.x;
@@ -165,122 +105,58 @@ __device__ __forceinline__ void loss_of_row(const CrossEntropyProblem<T>& f, con
   const int label = f.labels[t];
   const bool known = label >= 0 && label < f.vocab;
   const float at_label = known && thread == 0 ? load(row[label]) : nanf("");
-  const float* targets = nullptr;  // of the row
-  int token = -1;                  // that of this thread, with its logit
-  float at_token = 0.0F;
-  if constexpr (Soft::kAny) targets = soft.probabilities.row(t);
-  if constexpr (Soft::kAny && !Soft::kDense) {
-    if (thread < soft.count) {
-      token = soft.indices[t * soft.count + thread];
-      at_token = token >= 0 && token < f.vocab ? load(row[token]) : nanf("");
-    }
-  }
   if constexpr (kKept) async_wait<0>();  // for the thread's own packs
-  RowPart none = {};
-  none.max = kCrossEntropyLowest;
-  RowPart part = none;
+  const CrossEntropyPart none = {kCrossEntropyLowest, 0.0F, 0.0F};
+  CrossEntropyPart part = none;
   for (int p = thread; p < f.packs; p += kCrossEntropyThreads) {
-    float x[kPack], r[kPack] = {};
+    float x[kPack];
     unpack(read[p], x);
-    if constexpr (Soft::kDense) soft.load_pack(targets, p, r);
-    add_cross_entropy_part(x, r, soft, part);
+    add_cross_entropy_part(x, part);
   }
-  for (int c = loose; c < f.vocab; c += kCrossEntropyThreads)
-    add_cross_entropy_part({load(row[c])}, Soft::kDense ? targets + c : nullptr, soft, part);
-  if constexpr (Soft::kAny && !Soft::kDense) {
-    if (thread < soft.count) part.expected = targets[thread] * at_token;
-  }
-  part = cross_entropy_warp_total(part, soft);
+  for (int c = loose; c < f.vocab; c += kCrossEntropyThreads) add_cross_entropy_part({load(row[c])}, part);
+  part = cross_entropy_warp_total(part);
   if (lane == 0) parts[thread / kWarp] = part;
   sync_threads();
   if (thread < kWarp) {
     part = none;
     if (lane < kCrossEntropyWarps) part = parts[lane];
-    part = cross_entropy_warp_total(part, soft);
+    part = cross_entropy_warp_total(part);
     if (lane == 0) {
       const float vocab = static_cast<float>(f.vocab);
       const float log2_sum = log2f(part.sum);
       const float exponent = fmaf(kLog2E, at_label, -part.max);  // of the label's term of the sum
       const float nll = kLn2 * (log2_sum - exponent);
-      const bool weighted = Soft::kAny ? f.weights != nullptr : kWeighted;
-      const float weight = weighted ? f.weights[t] : 1.0F;
+      const float weight = kWeighted ? f.weights[t] : 1.0F;
       f.nll[t] = weight * nll;
       // -sum_w q(w) log p(w), as the q(w) sum to 1
-      float loss =
+      const float loss =
           (1.0F - f.smoothing) * nll + f.smoothing * (kLn2 * (log2_sum + part.max) - part.plain / vocab);
-      float scale = gradient ? weight * *f.gradient_scale : 0.0F;
-      if constexpr (Soft::kAny) {
-        // -sum_w r(w) log s(w), as the r(w) sum to 1
-        const float soft_loss =
-            kLn2 * (log2f(part.tempered) + soft.inverse * part.max) - soft.inverse * part.expected;
-        loss = (1.0F - soft.weight) * loss + soft.weight * soft.temperature * soft.temperature * soft_loss;
-        shared.target = scale * soft.weight * soft.temperature;
-        shared.tempered = shared.target / part.tempered;
-        scale *= 1.0F - soft.weight;
-      }
+      const float scale = gradient ? weight * *f.gradient_scale : 0.0F;
       f.loss[t] = weight * loss;
       const float uniform = f.smoothing / vocab;
       shared.max = part.max;
       shared.normal = scale / part.sum;
       shared.uniform = scale * uniform;
       shared.d_label = scale * (fast_exp2(exponent) / part.sum - (1.0F - f.smoothing) - uniform);
-      if constexpr (Soft::kAny) shared.d_label += shared.tempered * fast_exp2(soft.inverse * exponent);
     }
   }
   if (!gradient) return;
   sync_threads();  // also between the read of the label's logit and the writes below
-  const typename Soft::RowGradient g = shared;
+  const CrossEntropyGradient g = shared;
   const auto d_logit = [&](float x) {
-    const float exponent = fmaf(kLog2E, x, -g.max);
-    float rest = -g.uniform;
-    if constexpr (Soft::kAny) rest = fmaf(g.tempered, fast_exp2(soft.inverse * exponent), rest);
-    return fmaf(g.normal, fast_exp2(exponent), rest);
-  };
-  const auto less_target = [&](float d, float r) {
-    if constexpr (Soft::kAny) return fmaf(-g.target, r, d);
-    return d;
+    return fmaf(g.normal, fast_exp2(fmaf(kLog2E, x, -g.max)), -g.uniform);
   };
   for (int p = thread; p < f.packs; p += kCrossEntropyThreads) {
-    float x[kPack], r[kPack] = {};
+    float x[kPack];
     unpack(read[p], x);
-    if constexpr (Soft::kDense) soft.load_pack(targets, p, r);
-    for (int i = 0; i < kPack; ++i) {
-      x[i] = d_logit(x[i]);
-      if constexpr (Soft::kDense) x[i] = less_target(x[i], r[i]);
-    }
+    for (int i = 0; i < kPack; ++i) x[i] = d_logit(x[i]);
     packs[p] = pack<T>(x);
   }
-  for (int c = loose; c < f.cols; c += kCrossEntropyThreads) {
-    float d = c < f.vocab ? d_logit(load(row[c])) : 0.0F;
-    if constexpr (Soft::kDense) d = c < f.vocab ? less_target(d, targets[c]) : d;
-    store(row[c], d);
-  }
+  for (int c = loose; c < f.cols; c += kCrossEntropyThreads)
+    store(row[c], c < f.vocab ? d_logit(load(row[c])) : 0.0F);
   const int place = label - f.packs * kPack;
   const int owner = (place < 0 ? label / kPack : place) % kCrossEntropyThreads;
-  if (known && thread == owner) {
-    float d = g.d_label;
-    if constexpr (Soft::kDense) d = less_target(d, targets[label]);
-    store(row[label], d);
-  }
-  if constexpr (Soft::kAny && !Soft::kDense) {
-    sync_threads();  // the columns of the listed tokens are written
-    if (token < 0 || token >= f.vocab) return;
-    store(row[token], less_target(token == label ? g.d_label : d_logit(at_token), targets[thread]));
-  }
-}
-
-/// Grid: rows; block: kCrossEntropyThreads.
-template <typename T, bool kKept, bool kWeighted>
-__global__ void __launch_bounds__(kCrossEntropyThreads, kKept ? kResidentBlocks : 2)
-    cross_entropy_row(CrossEntropyProblem<T> f) {
-  loss_of_row<T, kKept, kWeighted>(f, NoTargets());
-}
-
-/// The same with soft targets. Grid: rows; block: kCrossEntropyThreads.
-template <typename T, bool kKept, bool kDense>
-__global__ void __launch_bounds__(kCrossEntropyThreads, 2)
-    soft_cross_entropy_row(CrossEntropyProblem<T> f, Targets<kDense> soft) {
-  loss_of_row<T, kKept, /*kWeighted=*/false>(f, soft);
+  if (known && thread == owner) store(row[label], g.d_label);
 }
 
 constexpr int kSumThreads = 1024;
@@ -303,8 +179,6 @@ __global__ void __launch_bounds__(kSumThreads)
 void cross_entropy_cuda(Context& context, const CrossEntropyArgs& args) {
   dispatch_device_dtype(args.logits.dtype, "cross_entropy", [&](auto tag) {
     using T = decltype(tag);
-    const SoftTargets& soft = args.soft;
-    const bool dense = soft && soft.indices == nullptr;
     const int64_t packs = vectors_fit(args.logits) ? args.vocab / kPack : 0;
     const CrossEntropyProblem<T> f{.logits = rows_of<T>(args.logits),
                                    .labels = args.labels,
@@ -318,34 +192,17 @@ void cross_entropy_cuda(Context& context, const CrossEntropyArgs& args) {
                                    .gradient_scale = args.gradient ? args.gradient_scale : nullptr,
                                    .loss = args.loss.as<float>(),
                                    .nll = args.nll.as<float>()};
-    static_assert(sizeof(Targets<true>::RowPart) * kCrossEntropyWarps + sizeof(Targets<true>::RowGradient) <=
+    static_assert(sizeof(CrossEntropyPart) * kCrossEntropyWarps + sizeof(CrossEntropyGradient) <=
                   kDeclaredSharedBytes / 2);
     const size_t row_bytes = static_cast<size_t>(packs) * sizeof(Packed<T>);
     const bool kept = args.gradient && !keeps_less(context.cuda().shared_bytes, row_bytes, 0);
-    const auto launch_rows = [&](const char* name, auto kernel, const auto&... arguments) {
-      launch({.name = name,
-              .grid = static_cast<unsigned>(args.logits.rows),
-              .block = kCrossEntropyThreads,
-              .shared_bytes = kept ? row_bytes : 0},
-             stream_of(context), kernel, f, arguments...);
-    };
     dispatch_flag(kept, [&](auto flag) {
-      constexpr bool kKept = decltype(flag)::value;
-      if (!soft) {
-        return dispatch_flag(args.weights != nullptr, [&](auto weighted) {
-          launch_rows("cross_entropy_row", cross_entropy_row<T, kKept, decltype(weighted)::value>);
-        });
-      }
-      dispatch_flag(dense, [&](auto of_all) {
-        constexpr bool kDense = decltype(of_all)::value;
-        launch_rows("soft_cross_entropy_row", soft_cross_entropy_row<T, kKept, kDense>,
-                    Targets<kDense>{.probabilities = rows_of<float>(soft.probabilities),
-                                    .indices = soft.indices,
-                                    .count = static_cast<int>(soft.probabilities.cols),
-                                    .weight = soft.weight,
-                                    .temperature = soft.temperature,
-                                    .inverse = 1.0F / soft.temperature,
-                                    .vectors = vectors_fit(soft.probabilities)});
+      dispatch_flag(args.weights != nullptr, [&](auto weighted) {
+        launch({.name = "cross_entropy_row",
+                .grid = static_cast<unsigned>(args.logits.rows),
+                .block = kCrossEntropyThreads,
+                .shared_bytes = kept ? row_bytes : 0},
+               stream_of(context), cross_entropy_row<T, decltype(flag)::value, decltype(weighted)::value>, f);
       });
     });
   });

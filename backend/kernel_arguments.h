@@ -30,14 +30,11 @@ struct LogSoftmaxTopKArgs;
 struct LossSumArgs;
 struct MovingAverageArgs;
 struct PlanUpdateArgs;
-struct RDropArgs;
 struct RepetitionPenaltyArgs;
-struct SoftTargetsArgs;
 struct SquaresOfChunksArgs;
 struct SumOfChunksArgs;
 struct SwishBackwardArgs;
 struct SwishForwardArgs;
-struct TemperedSoftmaxArgs;
 struct WeightDecayArgs;
 
 }  // namespace ventris

@@ -32,9 +32,6 @@ void chained_gemm_cpu(Context& context, const GemmArgs& args);
 /// The loss of training.
 void cross_entropy_cpu(Context& context, const CrossEntropyArgs& args);
 void loss_sum_cpu(Context& context, const LossSumArgs& args);
-void r_drop_cpu(Context& context, const RDropArgs& args);
-void soft_targets_cpu(Context& context, const SoftTargetsArgs& args);
-void tempered_softmax_cpu(Context& context, const TemperedSoftmaxArgs& args);
 
 /// Scores of tokens in a search.
 void log_softmax_top_k_cpu(Context& context, const LogSoftmaxTopKArgs& args);

@@ -28,9 +28,6 @@ void gemm_cuda(Context& context, const GemmArgs& args);
 /// The loss of training.
 void cross_entropy_cuda(Context& context, const CrossEntropyArgs& args);
 void loss_sum_cuda(Context& context, const LossSumArgs& args);
-void r_drop_cuda(Context& context, const RDropArgs& args);
-void soft_targets_cuda(Context& context, const SoftTargetsArgs& args);
-void tempered_softmax_cuda(Context& context, const TemperedSoftmaxArgs& args);
 
 /// Scores of tokens in a search.
 void log_softmax_top_k_cuda(Context& context, const LogSoftmaxTopKArgs& args);

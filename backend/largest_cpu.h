@@ -6,7 +6,7 @@
 
 #include "backend/simd_cpu.h"
 
-/// The largest elements of a row, for a search and for the targets of a teacher.
+/// The largest elements of a row, for a search.
 namespace ventris {
 
 /// The k largest so far, descending; equal ones in order of insertion.

@@ -129,17 +129,16 @@ Master<T> row_sum(const T* x, int64_t n) {
   return lane_sum<M>(n, [&](int64_t i) { return load(x[i]); });
 }
 
-/// Sum of e^((x[i] - shift) * factor), of exponents up to 0, over [0, n): blocks in Master<T>, their sums in
-/// f64.
+/// Sum of e^(x[i] - shift), of exponents up to 0, over [0, n): blocks in Master<T>, their sums in f64.
 template <typename T>
-double row_exp_sum(const T* x, int64_t n, Master<T> shift, Master<T> factor = 1) {
+double row_exp_sum(const T* x, int64_t n, Master<T> shift) {
   using M = Master<T>;
   constexpr int64_t kBlock = 1024;
   double total = 0.0;
   for (int64_t begin = 0; begin < n; begin += kBlock) {
     const int64_t length = std::min(n - begin, kBlock);
-    total += static_cast<double>(lane_sum<M>(
-        length, [&](int64_t i) { return exp_of_limited((load(x[begin + i]) - shift) * factor); }));
+    total += static_cast<double>(
+        lane_sum<M>(length, [&](int64_t i) { return exp_of_limited(load(x[begin + i]) - shift); }));
   }
   return total;
 }

@@ -151,7 +151,6 @@ nlohmann::json step_json(const TrainingPlan& plan) {
                            {"micro_batches_of_a_rank", plan.shards_of_a_rank},
                            {"micro_batch_source_rows", plan.micro_batch.source_rows},
                            {"micro_batch_target_rows", plan.micro_batch.target_rows},
-                           {"passes", plan.passes},
                            {"recomputed", plan.recomputed},
                            {"pairs", plan.pairs},
                            {"steps_per_epoch", plan.steps_per_epoch},

@@ -28,7 +28,6 @@ struct ReplayCommandOptions {
   std::string checkpoint;
   int64_t steps = 0;
   std::string corpus;
-  std::vector<std::string> teachers;
   std::string device = "run";
   int threads = 0;
   std::string isa = "auto";
@@ -85,12 +84,6 @@ int run_replay(const ReplayCommandOptions& options, Job& job) {
   if (!data::is_there(run.corpus)) {
     fail(ExitCode::kMissingInput, "there is no corpus {}; if it was moved, give its new path with --corpus",
          run.corpus);
-  }
-  if (!options.teachers.empty()) run.teachers = options.teachers;
-  for (const std::string& teacher : run.teachers) {
-    if (data::is_there(teacher)) continue;
-    fail(ExitCode::kMissingInput, "there is no teacher {}; if it was moved, give its new path with --teacher",
-         teacher);
   }
   if (options.device != "run") run.device = options.device;
   run.threads = options.threads;
@@ -155,8 +148,6 @@ Command replay_command() {
   table.group("Input and output");
   table.text("checkpoint", "FILE", options->checkpoint, "The checkpoint, in its run folder. Required.");
   table.text("corpus", "FILE", options->corpus, "The corpus, if it was moved. Default: that of the run.");
-  table.texts("teacher", "FILE|DIR...", options->teachers,
-              "The teachers, in the order of the run, if they were moved. Default: those of the run.");
   table.integer("steps", options->steps, {.min = 0, .max = int64_t{1} << 40},
                 "Steps to compute; 0: up to the last recorded digest.");
   table.toggle("json", options->json, "Prints one JSON object at the end.");

@@ -82,9 +82,6 @@ void check_inputs(const TrainOptions& train, const std::string& mix) {
   };
   check("corpus", train.corpus);
   if (step_of_checkpoint(train.initial_model) < 0) check("init", train.initial_model);
-  for (const std::string& teacher : train.teachers) {
-    if (step_of_checkpoint(teacher) < 0) check("teacher", teacher);
-  }
   check("init-embeddings", train.initial_embeddings);
   if (data::without_folder(mix) != data::without_folder(path_of_config(train.model_dir))) check("mix", mix);
 }

@@ -7,7 +7,6 @@
 #include "launch/bleu_options.h"
 #include "launch/isa_option.h"
 #include "launch/score_protocol.h"
-#include "launch/teacher_options.h"
 
 namespace ventris {
 
@@ -69,10 +68,6 @@ void add_model_options(TrainOptions& train, OptionTable& table) {
                "Probability that a source token has no embedding in a step, only its position.");
   table.number("dropout-target", model.dropout_target, {.min = 0, .max = 1, .below_max = true},
                "The same for the target tokens that the decoder reads; it still has to predict them.");
-  table.number("encoder-layerdrop", model.encoder_layerdrop, {.min = 0, .max = 1, .below_max = true},
-               "LayerDrop: probability that a micro-batch passes by an encoder layer in training.");
-  table.number("decoder-layerdrop", model.decoder_layerdrop, {.min = 0, .max = 1, .below_max = true},
-               "The same for decoder layers.");
   preset(table.number("label-smoothing", model.label_smoothing, {.min = 0, .max = 1, .below_max = true},
                       "Probability that label smoothing distributes over the vocabulary."));
   preset(table.number("layer-norm-epsilon", model.layer_norm_epsilon, {.min = 0, .max = 1, .above_min = true},
@@ -372,11 +367,6 @@ void add_batch_options(TrainCommandOptions& options, OptionTable& table) {
   table.integer("micro-batch-tokens", train.micro_batch_tokens, {.min = 0, .max = kManyTokens},
                 "Tokens of a micro-batch, if --logical-shards is 0. Fewer need less memory. "
                 "0: 4096 on the CPU and 32768 on CUDA.");
-  table.number(
-      "r-drop", train.r_drop, {.min = 0, .max = 1000},
-      "R-Drop: each micro-batch passes the model twice with different dropout, and a quarter of this "
-      "times the two divergences of their distributions is added to the mean loss; 5 in its paper. A "
-      "step takes about twice the time and memory. It needs dropout, and excludes --teacher. 0: one pass.");
   table.toggle("recompute", train.recompute,
                "Keeps of each layer only its input, and computes it again in the backward pass: less memory "
                "for a micro-batch, more time, the same bits.");
@@ -450,7 +440,6 @@ void add_train_options(TrainCommandOptions& options, OptionTable& table) {
   add_batch_options(options, table);
   add_model_options(train, table);
   add_optimizer_options(train, table);
-  add_teacher_options(train, table);
   add_validation_options(train, table);
   add_run_options(train, table);
   table.group("Machine");

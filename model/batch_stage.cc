@@ -140,7 +140,6 @@ void BatchStage::fill(const HostBatch& batch) {
   }
   *host<DropoutPosition>(layout_.source_dropout) = batch.source_dropout;
   *host<DropoutPosition>(layout_.target_dropout) = batch.target_dropout;
-  batch_.host_target_dropout = batch.target_dropout;
   *host<float>(layout_.gradient_scale) = batch.gradient_scale;
   put_rows(layout_.source_ids, batch.source_ids, batch_.source_rows);
   put_rows(layout_.source_position, batch.source_position, batch_.source_rows);

@@ -96,10 +96,4 @@ void CrossAttentionLayer::backward(Pass& pass, GradientStream& gradients, Tensor
   if (pre_norm) norm_.backward(pass, gradients, saved.norm);
 }
 
-void CrossAttentionLayer::backward_skipped(Pass& pass, Tensor d_key_value) const {
-  fill_zero(pass.context, d_key_value);
-  output_.backward_skipped(pass);
-  query_.backward_skipped(pass);
-}
-
 }  // namespace ventris

@@ -30,8 +30,6 @@ class CrossAttentionLayer {
   void forward(Pass& pass, ResidualStream& stream, ConstTensor key_value, Saved& saved) const;
   /// Overwrites d_key_value, [source rows, 2 * d_model] T.
   void backward(Pass& pass, GradientStream& gradients, Tensor d_key_value, const Saved& saved) const;
-  /// Of a layer that the pass skips; d_key_value becomes zero.
-  void backward_skipped(Pass& pass, Tensor d_key_value) const;
 
  private:
   int layer_;

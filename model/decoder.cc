@@ -61,10 +61,7 @@ ConstTensor Decoder::forward(Pass& pass, ConstTensor memory, Saved& saved) const
   const Tensor embedded = saved.embedded.row_range(0, batch.target_rows);
   embedding_.forward(pass, embedded);
   ResidualStream stream{.residual = embedded, .input = embedded};
-  for (size_t i = 0; i < layers_.size(); ++i) {
-    if (pass.skips(Stack::kDecoder, i)) continue;
-    forward_layer(pass, i, stream, saved);
-  }
+  for (size_t i = 0; i < layers_.size(); ++i) forward_layer(pass, i, stream, saved);
   if (norm_) norm_->forward(pass, stream, saved.norm);
   return stream.input;
 }
@@ -95,16 +92,12 @@ void Decoder::backward(Pass& pass, GradientStream& gradients, Tensor d_memory, S
   for (size_t i = layers_.size(); i-- > 0;) {
     const Layer& here = layers_[i];
     const Tensor layer_d_key_value = d_key_value.col_range(static_cast<int64_t>(i) * pair, pair);
-    if (pass.skips(Stack::kDecoder, i)) {
-      here.feed_forward.backward_skipped(pass);
-      here.cross_attention.backward_skipped(pass, layer_d_key_value);
-      here.self_attention.backward_skipped(pass);
-    } else {
-      if (recomputes) {
-        ResidualStream stream = here.self_attention.stream_before(pass, saved.layers[i].self_attention);
-        forward_layer(pass, i, stream, saved);
-      }
-      recomputes = pass.kept == KeptActivations::kLayerInputs;
+    if (recomputes) {
+      ResidualStream stream = here.self_attention.stream_before(pass, saved.layers[i].self_attention);
+      forward_layer(pass, i, stream, saved);
+    }
+    recomputes = pass.kept == KeptActivations::kLayerInputs;
+    {
       const ProfileLayer layer(pass.context, "decoder layer", i);
       here.feed_forward.backward(pass, gradients, saved.layers[i].feed_forward);
       here.cross_attention.backward(pass, gradients, layer_d_key_value, saved.layers[i].cross_attention);

@@ -20,7 +20,6 @@ enum class DropoutSite : uint32_t {
   kFeedForwardOutput = 5,
   kFeedForwardHidden = 6,  // after the activation
   kTokens = 7,             // whole embeddings
-  kLayer = 1 << 11,        // whole layers; beyond the bits of a layer's number
 };
 
 constexpr uint32_t dropout_place(Stack stack, int layer, DropoutSite site) {

@@ -44,10 +44,7 @@ ConstTensor Encoder::forward(Pass& pass, Saved& saved) const {
   const Tensor embedded = saved.embedded.row_range(0, pass.batch.source_rows);
   embedding_.forward(pass, embedded);
   ResidualStream stream{.residual = embedded, .input = embedded};
-  for (size_t i = 0; i < layers_.size(); ++i) {
-    if (pass.skips(Stack::kEncoder, i)) continue;
-    forward_layer(pass, i, stream, saved.layers[i]);
-  }
+  for (size_t i = 0; i < layers_.size(); ++i) forward_layer(pass, i, stream, saved.layers[i]);
   if (norm_) norm_->forward(pass, stream, saved.norm);
   return stream.input;
 }
@@ -68,15 +65,12 @@ void Encoder::backward(Pass& pass, GradientStream& gradients, Saved& saved,
   bool recomputes = false;  // the activations are still those of the last layer
   for (size_t i = layers_.size(); i-- > 0;) {
     const Layer& here = layers_[i];
-    if (pass.skips(Stack::kEncoder, i)) {
-      here.feed_forward.backward_skipped(pass);
-      here.self_attention.backward_skipped(pass);
-    } else {
-      if (recomputes) {
-        ResidualStream stream = here.self_attention.stream_before(pass, saved.layers[i].self_attention);
-        forward_layer(pass, i, stream, saved.layers[i]);
-      }
-      recomputes = pass.kept == KeptActivations::kLayerInputs;
+    if (recomputes) {
+      ResidualStream stream = here.self_attention.stream_before(pass, saved.layers[i].self_attention);
+      forward_layer(pass, i, stream, saved.layers[i]);
+    }
+    recomputes = pass.kept == KeptActivations::kLayerInputs;
+    {
       const ProfileLayer layer(pass.context, "encoder layer", i);
       here.feed_forward.backward(pass, gradients, saved.layers[i].feed_forward);
       here.self_attention.backward(pass, gradients, saved.layers[i].self_attention);

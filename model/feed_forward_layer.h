@@ -27,11 +27,6 @@ class FeedForwardLayer {
                            const Saved& shared);
   void forward(Pass& pass, ResidualStream& stream, Saved& saved) const;
   void backward(Pass& pass, GradientStream& gradients, const Saved& saved) const;
-  /// Of a layer that the pass skips.
-  void backward_skipped(Pass& pass) const {
-    outer_.backward_skipped(pass);
-    inner_.backward_skipped(pass);
-  }
 
  private:
   DropoutKey hidden_dropout(const Pass& pass) const {

@@ -9,13 +9,11 @@ FlopCount& FlopCount::operator+=(const FlopCount& other) {
   output_projection += other.output_projection;
   encoder_attention += other.encoder_attention;
   decoder_attention += other.decoder_attention;
-  teachers += other.teachers;
-  teachers_output += other.teachers_output;
   return *this;
 }
 
-FlopCount training_flops(const TransformerConfig& config, const PassedLayers& layers,
-                         std::span<const int32_t> source_offsets, std::span<const int32_t> target_offsets) {
+FlopCount training_flops(const TransformerConfig& config, std::span<const int32_t> source_offsets,
+                         std::span<const int32_t> target_offsets) {
   const double d = config.d_model;
   const double ff = config.d_ff;
   const double source = source_offsets.back();
@@ -31,21 +29,12 @@ FlopCount training_flops(const TransformerConfig& config, const PassedLayers& la
   // A multiplication and an addition are two operations; backward has two products for each one of forward.
   const double each = 3 * 2;
   FlopCount count;
-  count.encoder = each * layers.encoder * source * (4 * d * d + 2 * d * ff);
-  // Keys and values of all layers are one product, whichever a micro-batch passes.
-  count.decoder = each * (layers.decoder * target * (6 * d * d + 2 * d * ff) +
-                          config.decoder_layers * source * 2 * d * d);
+  count.encoder = each * config.encoder_layers * source * (4 * d * d + 2 * d * ff);
+  count.decoder = each * config.decoder_layers * (target * (6 * d * d + 2 * d * ff) + source * 2 * d * d);
   count.output_projection = each * target * d * static_cast<double>(config.vocab_size);
-  count.encoder_attention = each * 2 * d * layers.encoder * encoder_pairs;
-  count.decoder_attention = each * 2 * d * layers.decoder * decoder_pairs;
+  count.encoder_attention = each * 2 * d * config.encoder_layers * encoder_pairs;
+  count.decoder_attention = each * 2 * d * config.decoder_layers * decoder_pairs;
   return count;
-}
-
-void add_teacher_flops(FlopCount& count, const TransformerConfig& teacher,
-                       std::span<const int32_t> source_offsets, std::span<const int32_t> target_offsets) {
-  const FlopCount training = training_flops(teacher, all_layers(teacher), source_offsets, target_offsets);
-  count.teachers += (training.total() - training.output_projection) / 3;
-  count.teachers_output += training.output_projection / 3;
 }
 
 }  // namespace ventris

@@ -39,13 +39,6 @@ void Linear::backward_weight(Pass& pass, ConstTensor x, ConstTensor d_y) const {
   }
 }
 
-void Linear::backward_skipped(Pass& pass) const {
-  if (!pass.overwrites) return;  // the gradients are zero, or those of other micro-batches
-  for (const auto& [begin, count] : pass.store.trained_columns(ids_.weight)) {
-    fill_zero(pass.context, pass.store.gradient(ids_.weight).col_range(begin, count));
-  }
-}
-
 void Linear::backward_bias(Pass& pass, ConstTensor d_y, const ColumnGroups& columns) const {
   const ColumnGroups groups = columns.count > 0 ? columns : ColumnGroups{0, d_y.cols, d_y.cols};
   for (const auto& [begin, count] : pass.store.trained_columns(ids_.bias)) {

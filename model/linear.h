@@ -19,8 +19,6 @@ class Linear {
   void forward(Pass& pass, ConstTensor x, Tensor y, bool relu = false) const;
 
   void backward_weight(Pass& pass, ConstTensor x, ConstTensor d_y) const;
-  /// dW of a layer that the pass skips: zero.
-  void backward_skipped(Pass& pass) const;
   /// dW, and db only in `columns`.
   ///
   /// The bias of attention keys is left out everywhere: it adds the same number to all scores of a query,

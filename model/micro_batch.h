@@ -31,7 +31,6 @@ struct MicroBatch {
   const int32_t* target_position_order = nullptr;   // [target_rows]
   const DropoutPosition* source_dropout = nullptr;  // of the first source row
   const DropoutPosition* target_dropout = nullptr;  // of the first target row
-  DropoutPosition host_target_dropout = {};         // *target_dropout, for decisions of the host
   const float* gradient_scale = nullptr;            // factor of the gradients of this micro-batch
 };
 

@@ -8,15 +8,13 @@
 #include "backend/cross_entropy.h"
 #include "backend/gemm.h"
 #include "backend/packed_gemm.h"
-#include "backend/r_drop.h"
 #include "backend/top_k.h"
-#include "model/teachers.h"
 
 namespace ventris {
 namespace {
 
 // Each chunk packs the table twice, which costs less the longer it is. Its length changes no bit of products
-// that sum in one chain, but for R-Drop, where the gradient of the table gets a chunk of either pass in turn.
+// that sum in one chain.
 constexpr int64_t kCpuChunkBytes = int64_t{40} << 20;
 constexpr int64_t kLeastCpuChunkRows = 512;
 constexpr int64_t kMostCpuChunkRows = 1024;
@@ -30,11 +28,11 @@ DType OutputLayer::logits_dtype(Device device, DType dtype) {
 }
 
 /// On CUDA as few chunks of equal size as the bytes allow.
-int64_t OutputLayer::chunk_rows(const TransformerConfig& config, Device device, DType dtype, int64_t capacity,
-                                bool two_passes) {
+int64_t OutputLayer::chunk_rows(const TransformerConfig& config, Device device, DType dtype,
+                                int64_t capacity) {
   const int64_t row_bytes = config.padded_vocab() * static_cast<int64_t>(size_of(dtype));
   if (device == Device::kCpu) {
-    const int64_t rows = sums_in_one_chain(dtype) && !two_passes ? kCpuChunkBytes / row_bytes : 0;
+    const int64_t rows = sums_in_one_chain(dtype) ? kCpuChunkBytes / row_bytes : 0;
     return std::min(capacity, std::clamp(rows, kLeastCpuChunkRows, kMostCpuChunkRows));
   }
   const int64_t chunks = std::max<int64_t>(1, (capacity * row_bytes + kCudaChunkBytes - 1) / kCudaChunkBytes);
@@ -57,80 +55,41 @@ Tensor plan_logits(Arena& arena, const TransformerConfig& config, Device device,
 }  // namespace
 
 OutputLayer::Memory OutputLayer::plan(Arena& arena, const TransformerConfig& config, Device device,
-                                      DType dtype, int64_t capacity, bool two_passes) {
+                                      DType dtype, int64_t capacity) {
   Memory memory;
-  const int64_t rows = chunk_rows(config, device, dtype, capacity, two_passes);
+  const int64_t rows = chunk_rows(config, device, dtype, capacity);
   memory.logits = plan_logits(arena, config, device, dtype, rows);
-  if (two_passes) memory.second_logits = plan_logits(arena, config, device, dtype, rows);
   memory.loss = arena.allocate(1, capacity, master_dtype(dtype));
   memory.nll = arena.allocate(1, capacity, master_dtype(dtype));
   memory.totals = arena.allocate_array<double>(2);
   return memory;
 }
 
-namespace {
-
-CrossEntropyArgs cross_entropy_args(const Pass& pass, Tensor logits, int64_t begin, const SoftTargets& soft,
-                                    bool gradient, const OutputLayer::Memory& memory) {
-  const float* const weights = pass.batch.weights;
-  return {.logits = logits,
-          .labels = pass.batch.labels + begin,
-          .weights = weights == nullptr ? nullptr : weights + begin,
-          .first_row = begin,
-          .tokens = pass.batch.target_offsets + pass.batch.sentences,
-          .vocab = pass.config.vocab_size,
-          .smoothing = pass.config.label_smoothing,
-          .soft = soft,
-          .gradient = gradient,
-          .gradient_scale = pass.batch.gradient_scale,
-          .loss = memory.loss.col_range(begin, logits.rows),
-          .nll = memory.nll.col_range(begin, logits.rows)};
-}
-
-void add_losses(const Pass& pass, int64_t rows, const OutputLayer::Memory& memory) {
-  loss_sum(pass.context, {.loss = memory.loss.col_range(0, rows),
-                          .nll = memory.nll.col_range(0, rows),
-                          .totals = memory.totals});
-}
-
-}  // namespace
-
-void OutputLayer::loss(Pass& pass, ConstTensor hidden, Tensor d_hidden, const Memory& memory,
-                       Teachers* teachers) const {
+void OutputLayer::loss(Pass& pass, ConstTensor hidden, Tensor d_hidden, const Memory& memory) const {
   const int64_t all_rows = hidden.rows;
+  const float* const weights = pass.batch.weights;
   for (int64_t begin = 0; begin < all_rows; begin += memory.logits.rows) {
     const int64_t rows = std::min(memory.logits.rows, all_rows - begin);
     const ConstTensor h = hidden.row_range(begin, rows);
     const Tensor z = memory.logits.row_range(0, rows);
-    SoftTargets soft = {};
-    if (teachers != nullptr) soft = teachers->targets(begin, z);
     logits(pass, h, z);
-    cross_entropy(pass.context,
-                  cross_entropy_args(pass, z, begin, soft, static_cast<bool>(d_hidden), memory));
+    cross_entropy(pass.context, {.logits = z,
+                                 .labels = pass.batch.labels + begin,
+                                 .weights = weights == nullptr ? nullptr : weights + begin,
+                                 .first_row = begin,
+                                 .tokens = pass.batch.target_offsets + pass.batch.sentences,
+                                 .vocab = pass.config.vocab_size,
+                                 .smoothing = pass.config.label_smoothing,
+                                 .gradient = static_cast<bool>(d_hidden),
+                                 .gradient_scale = pass.batch.gradient_scale,
+                                 .loss = memory.loss.col_range(begin, rows),
+                                 .nll = memory.nll.col_range(begin, rows)});
     if (!d_hidden) continue;
     backward(pass, z, h, d_hidden.row_range(begin, rows), /*accumulate=*/!pass.overwrites || begin > 0);
   }
-  add_losses(pass, all_rows, memory);
-}
-
-void OutputLayer::r_drop_loss(Pass& pass, const TrainedPass& first, const TrainedPass& second, float alpha,
-                              const Memory& memory) const {
-  const int64_t all_rows = first.hidden.rows;
-  for (int64_t begin = 0; begin < all_rows; begin += memory.logits.rows) {
-    const int64_t rows = std::min(memory.logits.rows, all_rows - begin);
-    const Tensor z = memory.logits.row_range(0, rows);
-    const Tensor second_z = memory.second_logits.row_range(0, rows);
-    logits(pass, first.hidden.row_range(begin, rows), z);
-    logits(pass, second.hidden.row_range(begin, rows), second_z);
-    r_drop(pass.context, {.pass = cross_entropy_args(pass, z, begin, /*soft=*/{}, /*gradient=*/true, memory),
-                          .second = second_z,
-                          .alpha = alpha});
-    backward(pass, z, first.hidden.row_range(begin, rows), first.d_hidden.row_range(begin, rows),
-             /*accumulate=*/!pass.overwrites || begin > 0);
-    backward(pass, second_z, second.hidden.row_range(begin, rows), second.d_hidden.row_range(begin, rows),
-             /*accumulate=*/true);
-  }
-  add_losses(pass, all_rows, memory);
+  loss_sum(pass.context, {.loss = memory.loss.col_range(0, all_rows),
+                          .nll = memory.nll.col_range(0, all_rows),
+                          .totals = memory.totals});
 }
 
 /// Columns of logits that are multiplied: those of the vocabulary where products need no whole tiles. The

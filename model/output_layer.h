@@ -9,24 +9,16 @@
 
 namespace ventris {
 
-class Teachers;
-
 /// Output projection with the table E of ids.output and label-smoothed cross-entropy: logits = h E^T + b, b
 /// only with config.output_bias. Processes a fixed number of rows at a time, forward and backward at once, so
 /// that the memory of logits and their gradient is bounded.
 class OutputLayer {
  public:
   struct Memory {
-    Tensor logits;              // [rows of a chunk, padded_vocab] of the dtype that plan() was given
-    Tensor second_logits = {};  // the same, of the second pass of R-Drop
-    Tensor loss;                // [1, capacity] master
-    Tensor nll;                 // [1, capacity] master
-    double* totals;             // [2] sums of loss and nll over micro-batches
-  };
-  /// The decoder output of a pass and the gradient that overwrites d_hidden, [target rows, d_model] T.
-  struct TrainedPass {
-    ConstTensor hidden;
-    Tensor d_hidden;
+    Tensor logits;   // [rows of a chunk, padded_vocab] of the dtype that plan() was given
+    Tensor loss;     // [1, capacity] master
+    Tensor nll;      // [1, capacity] master
+    double* totals;  // [2] sums of loss and nll over micro-batches
   };
 
   explicit OutputLayer(const TransformerIds& ids) : table_(ids.output), bias_(ids.output_bias) {}
@@ -35,20 +27,14 @@ class OutputLayer {
   /// CPU multiplies bf16 in f32. Rounding them to bf16 would take time there, and save none.
   static DType logits_dtype(Device device, DType dtype);
   /// Rows of logits of `dtype` that a model of that capacity of target rows holds at a time.
-  static int64_t chunk_rows(const TransformerConfig& config, Device device, DType dtype, int64_t capacity,
-                            bool two_passes);
+  static int64_t chunk_rows(const TransformerConfig& config, Device device, DType dtype, int64_t capacity);
   static Memory plan(Arena& arena, const TransformerConfig& config, Device device, DType dtype,
-                     int64_t capacity, bool two_passes);
+                     int64_t capacity);
 
   /// hidden: [target rows, d_model] T. Adds the loss, weighted where batch.weights are given, to
   /// memory.totals. With d_hidden, [target rows, d_model] T, it is overwritten by the gradient of
-  /// *batch.gradient_scale times the summed loss, and the gradients of table and bias are accumulated. With
-  /// `teachers`, whose forward() had this batch, their targets are in the loss.
-  void loss(Pass& pass, ConstTensor hidden, Tensor d_hidden, const Memory& memory,
-            Teachers* teachers = nullptr) const;
-  /// The same for two passes over the batch: the loss of R-Drop (backend/r_drop.h).
-  void r_drop_loss(Pass& pass, const TrainedPass& first, const TrainedPass& second, float alpha,
-                   const Memory& memory) const;
+  /// *batch.gradient_scale times the summed loss, and the gradients of table and bias are accumulated.
+  void loss(Pass& pass, ConstTensor hidden, Tensor d_hidden, const Memory& memory) const;
 
   /// Writes log softmax(logits)[label] of each row of `hidden` to out[rows], on the device.
   void log_probabilities(Pass& pass, ConstTensor hidden, float* out, const Memory& memory) const;

@@ -8,8 +8,8 @@
 #include "backend/context.h"
 #include "backend/dropout.h"
 #include "model/attention_weights.h"
+#include "model/dropout_places.h"
 #include "model/kept_activations.h"
-#include "model/layer_drop.h"
 #include "model/micro_batch.h"
 #include "model/parameters.h"
 #include "model/search_attention.h"
@@ -102,11 +102,6 @@ struct Pass {
       default:
         return config.dropout;
     }
-  }
-
-  /// Whether the layer is left out of this pass.
-  bool skips(Stack stack, size_t layer) const {
-    return dropout && drops_layer(config, stack, static_cast<int>(layer), seed, batch.host_target_dropout);
   }
 
   Tensor attention_weights(AttentionKind kind, int layer) const {

@@ -33,11 +33,6 @@ class SelfAttentionLayer {
   /// input alone. It overwrites no input of an earlier layer.
   ResidualStream stream_before(const Pass& pass, const Saved& saved) const;
   void backward(Pass& pass, GradientStream& gradients, const Saved& saved) const;
-  /// Of a layer that the pass skips.
-  void backward_skipped(Pass& pass) const {
-    output_.backward_skipped(pass);
-    projection_.backward_skipped(pass);
-  }
 
  private:
   Stack stack_;

@@ -14,8 +14,6 @@
 #include "model/pass.h"
 #include "model/phases.h"
 #include "model/search_attention.h"
-#include "model/second_pass.h"
-#include "model/teachers.h"
 
 namespace ventris {
 namespace {
@@ -23,30 +21,23 @@ namespace {
 /// All memory of a model except its parameters, planned in one arena.
 struct Activations {
   Tensor sinusoids = {};  // [max_positions, d_model] master, if positions are not learned
-  struct OfPass {
-    Encoder::Saved encoder;
-    Decoder::Saved decoder;
-  };
-  std::vector<OfPass> passes;   // one, or two of R-Drop
-  Tensor second_d_hidden = {};  // [target rows, d_model] T: gradient of the output of the second pass
+  Encoder::Saved encoder;
+  Decoder::Saved decoder;
   OutputLayer::Memory output;
   BatchAttentionWork attention_work;
   GradientStream gradients;  // used by both stacks, one after the other
 
   void plan(Arena& arena, const TransformerConfig& config, Device device, DType dtype,
-            const MicroBatchCapacity& capacity, KeptActivations kept, bool two_passes) {
+            const MicroBatchCapacity& capacity, KeptActivations kept) {
     if (!config.learned_positions) {
       sinusoids = arena.allocate(config.max_positions, config.d_model, master_dtype(dtype));
     }
-    for (int pass = 0; pass < (two_passes ? 2 : 1); ++pass) {
-      passes.push_back({.encoder = Encoder::plan(arena, config, dtype, capacity.source_rows, kept),
-                        .decoder = Decoder::plan(arena, config, dtype, capacity, kept)});
-    }
-    if (two_passes) second_d_hidden = arena.allocate(capacity.target_rows, config.d_model, dtype);
+    encoder = Encoder::plan(arena, config, dtype, capacity.source_rows, kept);
+    decoder = Decoder::plan(arena, config, dtype, capacity, kept);
     const bool training = kept != KeptActivations::kNone;
     // Logits of a model for inference are not rounded to T.
     const DType of_logits = training ? OutputLayer::logits_dtype(device, dtype) : master_dtype(dtype);
-    output = OutputLayer::plan(arena, config, device, of_logits, capacity.target_rows, two_passes);
+    output = OutputLayer::plan(arena, config, device, of_logits, capacity.target_rows);
     attention_work = BatchAttentionWork::plan(arena, device, dtype, capacity);
     if (!training) return;
     const int64_t rows = std::max(capacity.source_rows, capacity.target_rows);
@@ -61,24 +52,21 @@ struct Activations {
 }  // namespace
 
 size_t Transformer::planned_bytes(const TransformerConfig& config, Device device, DType dtype,
-                                  const MicroBatchCapacity& capacity, KeptActivations kept, bool two_passes) {
+                                  const MicroBatchCapacity& capacity, KeptActivations kept) {
   Arena arena;
-  Activations{}.plan(arena, config, device, dtype, capacity, kept, two_passes);
+  Activations{}.plan(arena, config, device, dtype, capacity, kept);
   return arena.high_water();
 }
 
 struct Transformer::Impl {
   Impl(Context& context_in, const TransformerConfig& config_in, ParameterStore& store_in,
-       const TransformerIds& ids_in, const MicroBatchCapacity& capacity_in, KeptActivations kept_in,
-       float r_drop_in)
+       const TransformerIds& ids_in, const MicroBatchCapacity& capacity_in, KeptActivations kept_in)
       : context(context_in),
         config(config_in),
         store(store_in),
         capacity(capacity_in),
         kept(kept_in),
-        r_drop(r_drop_in),
-        memory(context.device(),
-               planned_bytes(config, context.device(), store.dtype(), capacity, kept, r_drop > 0.0F),
+        memory(context.device(), planned_bytes(config, context.device(), store.dtype(), capacity, kept),
                "activations of the model"),
         activations(plan()),
         encoder(ids_in, positions_of(store, "source_positions", activations.sinusoids)),
@@ -88,7 +76,7 @@ struct Transformer::Impl {
 
   Activations plan() {
     Activations planned;
-    planned.plan(memory, config, context.device(), store.dtype(), capacity, kept, r_drop > 0.0F);
+    planned.plan(memory, config, context.device(), store.dtype(), capacity, kept);
     if (planned.sinusoids) fill_sinusoids(context, config, planned.sinusoids);
     return planned;
   }
@@ -108,68 +96,43 @@ struct Transformer::Impl {
             .kept = kept};
   }
 
-  ConstTensor decode(Pass& pass, size_t of_pass = 0) {
-    const ConstTensor memory = encode(pass, of_pass);
+  ConstTensor decode(Pass& pass) {
+    const ConstTensor memory = encode(pass);
     const ProfileRange range(context, kDecoderForward);
     std::optional<SearchAttention> search;
     if (pass.weights == nullptr && store.packed(ids.output).packing == Packing::kInt8) {
       pass.search = &search.emplace(pass.batch);
     }
-    return decoder.forward(pass, memory, activations.passes[of_pass].decoder);
+    return decoder.forward(pass, memory, activations.decoder);
   }
 
-  ConstTensor encode(Pass& pass, size_t of_pass = 0) {
+  ConstTensor encode(Pass& pass) {
     const ProfileRange range(context, kEncoderForward);
-    return encoder.forward(pass, activations.passes[of_pass].encoder);
+    return encoder.forward(pass, activations.encoder);
   }
 
-  /// Takes the gradient of the decoder output of that pass in target.input_gradient().
-  void backward(Pass& pass, GradientStream target, const GradientsReady& ready, size_t of_pass) {
+  /// Takes the gradient of the decoder output in target.input_gradient().
+  void backward(Pass& pass, GradientStream target, const GradientsReady& ready) {
     GradientStream source = activations.gradients.top(pass.batch.source_rows);
     {
       const ProfileRange range(context, kDecoderBackward);
-      decoder.backward(pass, target, source.input_gradient(config.pre_norm),
-                       activations.passes[of_pass].decoder, ready);
+      decoder.backward(pass, target, source.input_gradient(config.pre_norm), activations.decoder, ready);
     }
     if (store.trains_before(ids.first_of_decoder())) {
       const ProfileRange range(context, kEncoderBackward);
-      encoder.backward(pass, source, activations.passes[of_pass].encoder, ready);
+      encoder.backward(pass, source, activations.encoder, ready);
     }
   }
 
-  void train_once(Pass& pass, const GradientsReady& ready, const LossReady& loss_ready) {
-    if (teachers != nullptr) teachers->forward(pass.batch);
+  void train(Pass& pass, const GradientsReady& ready, const LossReady& loss_ready) {
     const ConstTensor hidden = decode(pass);
     const GradientStream target = activations.gradients.top(pass.batch.target_rows);
     {
       const ProfileRange range(context, kOutputAndLoss);
-      output.loss(pass, hidden, target.input_gradient(config.pre_norm), activations.output, teachers);
+      output.loss(pass, hidden, target.input_gradient(config.pre_norm), activations.output);
     }
     if (loss_ready) loss_ready();
-    backward(pass, target, ready, 0);
-  }
-
-  /// R-Drop: both forward passes, the loss of both, and their backward passes one after the other, of which
-  /// the second adds its gradients to those of the first and completes them.
-  void train_twice(Pass& pass, const GradientsReady& ready, const LossReady& loss_ready) {
-    Pass second_pass = pass;
-    second_pass.seed = second_pass_seed(pass.seed);
-    const ConstTensor hidden = decode(pass);
-    const ConstTensor second_hidden = decode(second_pass, 1);
-    const GradientStream target = activations.gradients.top(pass.batch.target_rows);
-    GradientStream second_target = target;
-    Tensor& second_gradient = config.pre_norm ? second_target.input : second_target.residual;
-    second_gradient = activations.second_d_hidden.row_range(0, pass.batch.target_rows);
-    {
-      const ProfileRange range(context, kOutputAndLoss);
-      output.r_drop_loss(pass, {.hidden = hidden, .d_hidden = target.input_gradient(config.pre_norm)},
-                         {.hidden = second_hidden, .d_hidden = second_gradient}, r_drop, activations.output);
-    }
-    if (loss_ready) loss_ready();
-    backward(pass, target, {}, 0);
-    complete_column_sums(context);
-    second_pass.overwrites = false;
-    backward(second_pass, second_target, ready, 1);
+    backward(pass, target, ready);
   }
 
   Context& context;
@@ -177,20 +140,17 @@ struct Transformer::Impl {
   ParameterStore& store;
   const MicroBatchCapacity capacity;
   const KeptActivations kept;
-  const float r_drop;
   Arena memory;
   Activations activations;
   Encoder encoder;
   Decoder decoder;
   const TransformerIds ids;
   OutputLayer output;
-  Teachers* teachers = nullptr;
 };
 
 Transformer::Transformer(Context& context, const TransformerConfig& config, ParameterStore& store,
-                         const TransformerIds& ids, const MicroBatchCapacity& capacity, KeptActivations kept,
-                         float r_drop)
-    : impl_(std::make_unique<Impl>(context, config, store, ids, capacity, kept, r_drop)) {}
+                         const TransformerIds& ids, const MicroBatchCapacity& capacity, KeptActivations kept)
+    : impl_(std::make_unique<Impl>(context, config, store, ids, capacity, kept)) {}
 
 Transformer::~Transformer() = default;
 
@@ -212,11 +172,7 @@ void Transformer::forward_backward(const MicroBatch& batch, uint64_t dropout_see
     pass.dropout = true;
     pass.overwrites = first;
     pass.seed = dropout_seed;
-    if (impl_->r_drop > 0.0F) {
-      impl_->train_twice(pass, complete, loss_ready);
-    } else {
-      impl_->train_once(pass, complete, loss_ready);
-    }
+    impl_->train(pass, complete, loss_ready);
   } else {
     if (first) fill_zero(impl_->context, impl_->store.gradients());
     if (loss_ready) loss_ready();
@@ -225,10 +181,6 @@ void Transformer::forward_backward(const MicroBatch& batch, uint64_t dropout_see
   if (impl_->config.tie == Tie::kAll)
     clear_zero_word(impl_->context, impl_->config, impl_->store.gradient(impl_->ids.target_embedding));
   if (ready) ready(0);
-}
-
-void Transformer::set_teachers(Teachers* teachers) {
-  impl_->teachers = teachers;
 }
 
 void Transformer::evaluate(const MicroBatch& batch) {

@@ -17,11 +17,9 @@
 
 namespace ventris {
 
-class Teachers;
-
 /// Sums over the target tokens of a micro-batch.
 struct LossSums {
-  double loss = 0.0;  // label-smoothed cross-entropy, of training with that of the teachers' targets
+  double loss = 0.0;  // label-smoothed cross-entropy
   double nll = 0.0;   // -log p(label)
 };
 
@@ -31,11 +29,9 @@ struct LossSums {
 class Transformer {
  public:
   /// Requires: `store` is allocated after declare_transformer gave `ids`. Both must outlive the model. Throws
-  /// Error(kUnavailable) with the bytes needed if memory does not suffice. `r_drop`: the alpha of R-Drop
-  /// (backend/r_drop.h), for which forward_backward() makes two passes with different dropout; 0: one pass.
+  /// Error(kUnavailable) with the bytes needed if memory does not suffice.
   Transformer(Context& context, const TransformerConfig& config, ParameterStore& store,
-              const TransformerIds& ids, const MicroBatchCapacity& capacity, KeptActivations kept,
-              float r_drop = 0.0F);
+              const TransformerIds& ids, const MicroBatchCapacity& capacity, KeptActivations kept);
   ~Transformer();
   Transformer(const Transformer&) = delete;
   Transformer& operator=(const Transformer&) = delete;
@@ -48,11 +44,6 @@ class Transformer {
                         bool first, const LossReady& loss_ready = {});
   /// The gradients to which the first micro-batch of a step adds: those of vectors and positions.
   std::vector<FlatRange> gradients_to_clear() const;
-
-  /// From now on forward_backward() learns from them too (backend/cross_entropy.h); null: from the labels
-  /// alone, as at first. They must outlive the calls, and are planned for a capacity that holds their
-  /// batches.
-  void set_teachers(Teachers* teachers);
 
   /// Adds the loss without dropout to loss_sums(); no gradients.
   void evaluate(const MicroBatch& batch);
@@ -82,7 +73,7 @@ class Transformer {
   size_t activation_bytes() const;
   /// The bytes of activations of a model, by the code that allocates them.
   static size_t planned_bytes(const TransformerConfig& config, Device device, DType dtype,
-                              const MicroBatchCapacity& capacity, KeptActivations kept, bool two_passes);
+                              const MicroBatchCapacity& capacity, KeptActivations kept);
 
  private:
   struct Impl;

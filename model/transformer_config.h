@@ -30,8 +30,6 @@ struct TransformerConfig {
   float activation_dropout = 0.0F;  // hidden layers of feed-forward sublayers, after ReLU or swish
   float dropout_source = 0.0F;      // whole embeddings of source tokens
   float dropout_target = 0.0F;      // likewise of target tokens, as the decoder reads them
-  float encoder_layerdrop = 0.0F;   // whole layers (model/layer_drop.h)
-  float decoder_layerdrop = 0.0F;
   float label_smoothing = 0.1F;
   float layer_norm_epsilon = 1e-5F;
   int64_t zero_word = -1;         // a token whose embedding stays zero (the begin mark, as in Marian), or -1

@@ -23,7 +23,7 @@ std::string hash_of(const std::string& bytes) {
 
 void check_same_run_on_all_ranks(Communicator& communicator, const TrainOptions& options,
                                  const data::Corpus& corpus) {
-  static const std::set<std::string> kMayDiffer = {"/corpus", "/model_dir", "/teacher", "/threads"};
+  static const std::set<std::string> kMayDiffer = {"/corpus", "/model_dir", "/threads"};
   const nlohmann::json flat = flat_options(options);
   std::string keys;
   for (const auto& item : flat.items()) keys += item.key() + " ";

@@ -8,7 +8,6 @@
 
 #include "data/error.h"
 #include "model/flop_count.h"
-#include "model/second_pass.h"
 
 namespace ventris {
 namespace {
@@ -28,15 +27,11 @@ HostBatch host_batch_of(const data::PackedBatch& packed) {
 }
 
 BatchFeed::BatchFeed(Context& context, const data::Corpus& corpus, const data::BatchSource& source,
-                     const TransformerConfig& config, uint64_t seed, bool two_passes,
-                     const MicroBatchCapacity& capacity, const Share& share, const Start& start,
-                     std::vector<TransformerConfig> teachers)
+                     const TransformerConfig& config, const MicroBatchCapacity& capacity, const Share& share,
+                     const Start& start)
     : corpus_(corpus),
       source_(source),
       config_(config),
-      teachers_(std::move(teachers)),
-      seed_(seed),
-      two_passes_(two_passes),
       share_(share),
       stages_{Stage{BatchStage(context, capacity, training_orders(context.device(), config),
                                staged_weights_of(corpus.train()))},
@@ -149,14 +144,7 @@ void BatchFeed::fill(const data::Shard& shard, const data::GlobalBatch& batch, i
   }
   Stage& to = stage(filled_);  // only this thread writes filled_
   to.stage.fill(host);
-  const auto flops_of_pass = [&](uint64_t seed) {
-    return training_flops(config_, passed_layers(config_, seed, host.target_dropout), packed_.source_offsets,
-                          packed_.target_offsets);
-  };
-  to.flops = flops_of_pass(seed_);
-  if (two_passes_) to.flops += flops_of_pass(second_pass_seed(seed_));
-  for (const TransformerConfig& teacher : teachers_)
-    add_teacher_flops(to.flops, teacher, packed_.source_offsets, packed_.target_offsets);
+  to.flops = training_flops(config_, packed_.source_offsets, packed_.target_offsets);
   {
     const std::lock_guard lock(mutex_);
     ++filled_;

@@ -51,12 +51,10 @@ class BatchFeed {
     int stage;  // 0 or 1: those of one stage have the same device addresses
   };
 
-  /// The references must outlive the object. `seed` is that of dropout. `capacity` must
-  /// hold every shard. `two_passes`: of R-Drop, and `teachers`: for the operations of a micro-batch.
+  /// The references must outlive the object. `capacity` must hold every shard.
   BatchFeed(Context& context, const data::Corpus& corpus, const data::BatchSource& source,
-            const TransformerConfig& config, uint64_t seed, bool two_passes,
-            const MicroBatchCapacity& capacity, const Share& share, const Start& start,
-            std::vector<TransformerConfig> teachers = {});
+            const TransformerConfig& config, const MicroBatchCapacity& capacity, const Share& share,
+            const Start& start);
   ~BatchFeed();
   BatchFeed(const BatchFeed&) = delete;
   BatchFeed& operator=(const BatchFeed&) = delete;
@@ -94,9 +92,6 @@ class BatchFeed {
   const data::Corpus& corpus_;
   const data::BatchSource& source_;
   const TransformerConfig config_;
-  const std::vector<TransformerConfig> teachers_;
-  const uint64_t seed_;
-  const bool two_passes_;
   const Share share_;
   std::array<Stage, 2> stages_;
   int64_t taken_ = 0;  // micro-batches, by the caller alone

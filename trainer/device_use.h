@@ -15,7 +15,7 @@ double peak_flops_per_second(std::string_view model, Precision precision);
 
 /// How far the steps of an interval used the CUDA devices.
 struct DeviceUse {
-  double flops_per_second = 0.0;  // of the model and its teachers on one device, the mean over the ranks
+  double flops_per_second = 0.0;  // of the model on one device, the mean over the ranks
   double peak = 0.0;              // peak_flops_per_second() of the first rank's device
   int64_t memory_bytes = 0;       // in use by all programs on the first rank's device
 

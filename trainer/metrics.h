@@ -26,7 +26,7 @@ struct IntervalSums {
   double nll = 0.0;   // likewise
   int64_t target_tokens = 0;
   int64_t source_tokens = 0;
-  double flops = 0.0;    // of the model and its teachers (model/flop_count.h)
+  double flops = 0.0;    // of the model (model/flop_count.h)
   double seconds = 0.0;  // of training steps only, without validation and checkpoints
 };
 

@@ -17,7 +17,6 @@ namespace {
 
 constexpr std::string_view kPrecision = "precision";
 constexpr std::string_view kTieKey = "tie";  // no line: all
-constexpr std::string_view kTeacher = "teacher";
 // For 0.2.0, which knows no number of initial updates and would continue with other bits.
 constexpr std::string_view kInitialOptimizer = "init_optimizer";
 
@@ -68,14 +67,11 @@ std::string told_value(const Signature& lines, const std::string& key) {
     const ToldOption* told = told_option(name);
     if (option != nullptr && told != nullptr && told->option == option->option)
       return std::string(told->value);
-    if (option == nullptr && name == key && key == kTeacher)
-      return fmt::format("{} (the digest of its parameters)", value);
     if (option == nullptr && name == key) return value.empty() ? "none" : value;
   }
   if (key == kTieKey) return name_of(Tie::kAll);
-  constexpr std::string_view kZeroByDefault[] = {
-      "activation_dropout", "batch_warmup", "decoder_layerdrop", "dropout_source", "dropout_target",
-      "encoder_layerdrop",  "r_drop",       "weight_decay"};
+  constexpr std::string_view kZeroByDefault[] = {"activation_dropout", "batch_warmup", "dropout_source",
+                                                 "dropout_target", "weight_decay"};
   if (std::find(std::begin(kZeroByDefault), std::end(kZeroByDefault), key) != std::end(kZeroByDefault))
     return "0";
   return option != nullptr ? option->option == kBeginEmbedding ? kLearned : "its default" : "none";
@@ -83,7 +79,7 @@ std::string told_value(const Signature& lines, const std::string& key) {
 
 }  // namespace
 
-std::string resume_signature(const TrainOptions& options, const std::string& teachers) {
+std::string resume_signature(const TrainOptions& options) {
   std::string lines = lines_of(options.model);
   lines += fmt::format("batch_source_tokens: {}\nbatch_target_tokens: {}\nlogical_shards: {}\nseed: {}\n",
                        options.batch_source_tokens, options.batch_target_tokens, options.logical_shards,
@@ -96,7 +92,6 @@ std::string resume_signature(const TrainOptions& options, const std::string& tea
                                    std::pair("sample_target", options.sample_target)}) {
     if (alpha > 0.0) lines += fmt::format("{}: {}\n", key, alpha);
   }
-  if (options.r_drop > 0.0) lines += fmt::format("r_drop: {}\n", options.r_drop);
   if (options.batch_warmup > 0) lines += fmt::format("batch_warmup: {}\n", options.batch_warmup);
   if (options.weight_decay > 0.0) {
     lines += fmt::format("weight_decay: {}\n", options.weight_decay);
@@ -107,11 +102,6 @@ std::string resume_signature(const TrainOptions& options, const std::string& tea
   if (options.initial_optimizer != "fresh")
     lines += fmt::format("{}: {}\n", kInitialOptimizer, options.initial_optimizer);
   if (!options.freeze.empty()) lines += fmt::format("freeze: {}\n", fmt::join(options.freeze, " "));
-  if (!teachers.empty()) {
-    lines +=
-        fmt::format("{}: {}\nteacher_weight: {}\nteacher_temperature: {}\nteacher_top_k: {}\n", kTeacher,
-                    teachers, options.teacher_weight, options.teacher_temperature, options.teacher_top_k);
-  }
   return lines;
 }
 
@@ -136,12 +126,7 @@ std::string tie_of_signature(const std::string& signature) {
 
 void refuse_other_option(const std::string& path, const std::string& key, const std::string& theirs,
                          const std::string& ours) {
-  const std::string same =
-      key.ends_with("vocab_size") ? "corpus"
-      : key == "--teacher"
-          ? "teachers, by their files, which config.json of the run names (a run folder stands for "
-            "the checkpoint that is its best at the moment)"
-          : "option";
+  const std::string same = key.ends_with("vocab_size") ? "corpus" : "option";
   fail(ExitCode::kBadConfiguration,
        "{} was written with {} {}, but this run has {}. "
        "Give the same {}, or another --model-dir to start from the beginning",

@@ -8,9 +8,9 @@
 namespace ventris {
 
 /// What must be equal between a checkpoint and the run that resumes from it, as "key: value" lines in a fixed
-/// order: model shape, batch, seed, Adam's constants, precision, teachers. Steps, intervals, learning rate
-/// and machine options may differ. `teachers`: TeacherModels::digests(), whatever their files.
-std::string resume_signature(const TrainOptions& options, const std::string& teachers = "");
+/// order: model shape, batch, seed, Adam's constants, precision. Steps, intervals, learning rate and
+/// machine options may differ.
+std::string resume_signature(const TrainOptions& options);
 
 /// The precision in a resume_signature(); kAuto if there is none that this version knows.
 Precision precision_of_signature(const std::string& signature);

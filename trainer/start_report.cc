@@ -28,7 +28,6 @@
 #include "trainer/progress.h"
 #include "trainer/run_shape.h"
 #include "trainer/schedule_options.h"
-#include "trainer/teacher_models.h"
 #include "trainer/text.h"
 #include "trainer/train_options_json.h"
 #include "trainer/validation_sets.h"
@@ -125,15 +124,6 @@ std::string frozen_row(const TrainOptions& options, const ParameterStore& store)
                                    fmt::join(options.freeze, " ")));
 }
 
-/// "" if there are none.
-std::string teacher_rows(const TeacherModels* teachers) {
-  std::string rows;
-  if (teachers == nullptr) return rows;
-  for (const std::string& description : teachers->descriptions())
-    rows += row(rows.empty() ? "teacher" : "", description);
-  return rows;
-}
-
 /// "" with one set, whose size is in the row of the corpus.
 std::string validation_row(const TrainOptions& options, const ValidationSets& sets) {
   if (sets.all().size() < 2 || options.valid_every == 0) return "";
@@ -144,14 +134,6 @@ std::string validation_row(const TrainOptions& options, const ValidationSets& se
       text += sets.deciding().size() == 1 ? " (decides)" : fmt::format(" (weight {:g})", set.weight);
   }
   return row("sets", text);
-}
-
-/// What the loss of the log is, where it is not the cross-entropy alone.
-std::string loss_row(const TrainOptions& options) {
-  if (options.r_drop == 0.0) return "";
-  return row("loss", fmt::format("R-Drop: the mean of the cross-entropies of two passes over each batch, and "
-                                 "{:g} times both divergences",
-                                 0.25 * options.r_drop));
 }
 
 /// Ranks may have different processors: f32 has the same bits on them, bf16 products do not.
@@ -177,8 +159,8 @@ void warn_of_tf32_that_is_off(Progress& progress, const TrainOptions& options) {
 
 void report_start(Progress& progress, Communicator& communicator, Context& context,
                   const TrainOptions& options, const std::string& precision, const data::Corpus& corpus,
-                  const ValidationSets& sets, const ParameterStore& store, const TeacherModels* teachers,
-                  int64_t first_step, double next_rate) {
+                  const ValidationSets& sets, const ParameterStore& store, int64_t first_step,
+                  double next_rate) {
   const std::vector<std::string> hosts = communicator.all_gather(host_name());
   const bool by_library = context.device() == Device::kCpu && options.precision == Precision::kBF16;
   const std::vector<std::string> libraries = communicator.all_gather(by_library ? gemm_library() : "");
@@ -194,8 +176,7 @@ void report_start(Progress& progress, Communicator& communicator, Context& conte
       row("model", fmt::format("{} parameters, {} + {} layers, width {}, {} heads{}",
                                thousands(store.parameter_count()), model.encoder_layers, model.decoder_layers,
                                model.d_model, model.heads, tables_text(model.tie))) +
-      frozen_row(options, store) + teacher_rows(teachers) + row("corpus", corpus_text(corpus, sets)) +
-      validation_row(options, sets) +
+      frozen_row(options, store) + row("corpus", corpus_text(corpus, sets)) + validation_row(options, sets) +
       row("step", fmt::format("up to {} source and {} target tokens, in {}, {} per rank{}",
                               thousands(options.batch_source_tokens), thousands(options.batch_target_tokens),
                               shards == 1 ? "1 micro-batch" : fmt::format("{} micro-batches", shards),
@@ -204,7 +185,7 @@ void report_start(Progress& progress, Communicator& communicator, Context& conte
                                   ? fmt::format("; they grow up to step {}", thousands(options.batch_warmup))
                                   : "")) +
       row("epoch", fmt::format("about {} steps", steps_text(steps))) +
-      (options.mix.empty() ? "" : row("stages", stages_text(options.mix))) + loss_row(options) +
+      (options.mix.empty() ? "" : row("stages", stages_text(options.mix))) +
       row("rate", rate_text(options, first_step, next_rate)) +
       row("training", limits_text(options, steps, first_step)) +
       row("exports", describe_exports(model, corpus.tokenizers().target().begin_id())));

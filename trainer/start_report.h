@@ -16,15 +16,14 @@ class ValidationSets;
 class Communicator;
 class Context;
 class Progress;
-class TeacherModels;
 
 /// Prints the settings of the training as a table, and warnings of probable mistakes. Must be called on all
-/// ranks. `options` are resolved, `precision` says which one and why; `teachers` is null if there are none;
+/// ranks. `options` are resolved, `precision` says which one and why;
 /// `first_step` is the step after which the run begins, `next_rate` the learning rate of the first one.
 void report_start(Progress& progress, Communicator& communicator, Context& context,
                   const TrainOptions& options, const std::string& precision, const data::Corpus& corpus,
-                  const ValidationSets& sets, const ParameterStore& store, const TeacherModels* teachers,
-                  int64_t first_step, double next_rate);
+                  const ValidationSets& sets, const ParameterStore& store, int64_t first_step,
+                  double next_rate);
 
 /// Warns of options that differ from config.json of the last start in the run folder.
 void warn_of_changed_options(Progress& progress, const TrainOptions& options);

@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "backend/error.h"
-#include "backend/soft_targets.h"
 #include "trainer/schedule_options.h"
 #include "trainer/validation_metric.h"
 #include "trainer/validation_sets.h"
@@ -25,12 +24,6 @@ void set_shape(TransformerConfig& model, int layers, int d_model, int d_ff, int 
   model.d_ff = d_ff;
   model.heads = heads;
   model.dropout = dropout;
-}
-
-/// Whether two passes over the same batch may differ.
-bool has_random_passes(const TransformerConfig& model) {
-  return std::max({model.dropout, model.attention_dropout, model.activation_dropout, model.dropout_source,
-                   model.dropout_target, model.encoder_layerdrop, model.decoder_layerdrop}) > 0.0F;
 }
 
 }  // namespace
@@ -128,11 +121,6 @@ TrainOptions checked_options(const TrainOptions& options, Device device) {
   check_schedule(options);
   require(options.clip_value == 0.0 || options.clip_norm == 0.0, "--clip-value",
           fmt::format("{}", options.clip_value), "0 where --clip-norm is not");
-  require(options.r_drop == 0.0 || options.r_drop >= kMinRDrop, "--r-drop",
-          fmt::format("{:g}", options.r_drop), "0, or 1e-06 or more");
-  require(options.r_drop == 0.0 || has_random_passes(options.model), "--r-drop",
-          fmt::format("{:g}", options.r_drop),
-          "0 without dropout: its two passes are then the same. --dropout makes them differ");
   require(!options.weight_decay_vectors || options.weight_decay > 0.0, "--weight-decay", "0",
           "positive with --weight-decay-vectors");
   const SpikeOptions& spikes = options.spikes;
@@ -146,19 +134,6 @@ TrainOptions checked_options(const TrainOptions& options, Device device) {
           "positive with --on-spike rollback, which goes back to a checkpoint");
   require(options.ema >= 0.0 && options.ema < 1.0, "--ema", std::to_string(options.ema),
           "at least 0 and below 1");
-  const TrainOptions usual;
-  require(!options.teachers.empty() || (options.teacher_weight == usual.teacher_weight &&
-                                        options.teacher_temperature == usual.teacher_temperature &&
-                                        options.teacher_top_k == usual.teacher_top_k),
-          "--teacher", "absent", "given where --teacher-weight, --teacher-temperature or --teacher-top-k is");
-  require(options.r_drop == 0.0 || options.teachers.empty(), "--r-drop", fmt::format("{:g}", options.r_drop),
-          "0 with --teacher: a run has one of the two losses");
-  require(options.teacher_weight >= 0.0 && options.teacher_weight <= 1.0, "--teacher-weight",
-          fmt::format("{}", options.teacher_weight), "from 0 to 1");
-  require(options.teacher_temperature >= kMinTeacherTemperature, "--teacher-temperature",
-          fmt::format("{}", options.teacher_temperature), "0.01 or more");
-  require(options.teacher_top_k >= 0 && options.teacher_top_k <= kMostSoftTargets, "--teacher-top-k",
-          std::to_string(options.teacher_top_k), "from 0, for all, to 256");
   static_cast<void>(resolved_precision(options.precision, Precision::kAuto, device));
   return options;
 }

@@ -21,10 +21,6 @@ namespace ventris {
 enum class Reduction { kFast, kReproducible };
 const char* name_of(Reduction reduction);
 
-/// Of --teacher-temperature: with less the quotients of logits are too large for f32.
-inline constexpr double kMinTeacherTemperature = 0.01;
-inline constexpr double kMinRDrop = 1e-6;  // or 0, for one pass
-
 /// The options of `ventris train`. Defaults are the base preset of the paper.
 struct TrainOptions {
   std::string corpus;
@@ -67,7 +63,6 @@ struct TrainOptions {
   double weight_decay = 0.0;          // decoupled (backend/weight_decay.h)
   bool weight_decay_vectors = false;  // also of LayerNorm and biases
   SpikeOptions spikes;                // trainer/spike_options.h
-  double r_drop = 0.0;                // alpha of R-Drop (backend/r_drop.h); 0: one pass over each micro-batch
   double ema = 0.0;                   // decay of the moving average of the parameters; 0: none
   Precision precision = Precision::kAuto;
   DType gradient_dtype = DType::kF32;  // in which gradients are summed over the ranks: f32 or bf16
@@ -116,11 +111,7 @@ struct TrainOptions {
   std::string initial_embeddings;            // file of vectors for the embeddings of a new run; empty: none
   std::string initial_source_embeddings;     // the same for those of a side
   std::string initial_target_embeddings;
-  std::vector<std::string> freeze;    // globs of parameters that keep their values
-  std::vector<std::string> teachers;  // models that the run learns from (trainer/teacher_models.h)
-  double teacher_weight = 0.5;        // of what they teach in the loss; the labels have the rest
-  double teacher_temperature = 1.0;
-  int teacher_top_k = 8;  // most probable tokens of each row that they teach; 0: all
+  std::vector<std::string> freeze;  // globs of parameters that keep their values
 
   // Machine
   std::string device = "auto";   // auto, cpu, cuda

@@ -97,7 +97,6 @@ void visit_options(Options& options, Visit&& visit) {
   visit("batch_source_tokens", options.batch_source_tokens);
   visit("batch_target_tokens", options.batch_target_tokens);
   visit("recompute", options.recompute);
-  visit("r_drop", options.r_drop);
   visit("batch_warmup", options.batch_warmup);
   visit("logical_shards", options.logical_shards);
   visit("micro_batch_tokens", options.micro_batch_tokens);
@@ -177,10 +176,6 @@ void visit_options(Options& options, Visit&& visit) {
   visit("initial_source_embeddings", options.initial_source_embeddings);
   visit("initial_target_embeddings", options.initial_target_embeddings);
   visit("freeze", options.freeze);
-  visit("teacher", options.teachers);
-  visit("teacher_weight", options.teacher_weight);
-  visit("teacher_temperature", options.teacher_temperature);
-  visit("teacher_top_k", options.teacher_top_k);
   visit("device", options.device);
   visit("no_cuda_graph", options.no_cuda_graph);
   visit("nccl_max_blocks", options.nccl_max_blocks);

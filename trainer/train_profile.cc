@@ -99,8 +99,7 @@ double flops_of_phase(const std::string& name, const FlopCount& flops) {
   const double decoder = (flops.decoder + flops.decoder_attention) / 3.0;
   if (name == kEncoderForward) return encoder;
   if (name == kDecoderForward) return decoder;
-  if (name == kTeachersForward) return flops.teachers;
-  if (name == kOutputAndLoss) return flops.output_projection + flops.teachers_output;
+  if (name == kOutputAndLoss) return flops.output_projection;
   if (name == kDecoderBackward) return 2.0 * decoder;
   if (name == kEncoderBackward) return 2.0 * encoder;
   return 0.0;

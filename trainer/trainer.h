@@ -27,7 +27,7 @@ struct TrainResult {
 
   // Of this run only, over all ranks, without validation and checkpoints.
   double target_tokens_per_second = 0.0;
-  double flops_per_second = 0.0;  // of the model and its teachers (model/flop_count.h)
+  double flops_per_second = 0.0;  // of the model (model/flop_count.h)
   int64_t peak_memory_bytes = 0;  // resident, summed over the ranks
 
   std::optional<TrainProfile> profile = {};  // with TrainOptions::profile; of this rank

@@ -106,11 +106,8 @@ TrainingRun::TrainingRun(Context& context, Communicator& communicator, const Tra
   check_schedule_is_validated(options_, !valid_sets_.empty());
   check_valid_script(options_, !valid_sets_.empty());
   check_same_run_on_all_ranks(communicator_, options_, corpus_);
-  if (!process_.teachers) process_.teachers = load_teachers(context_, communicator_, options_, corpus_);
-  teachers_ = process_.teachers;
-  if (teachers_) options_.teachers = teachers_->paths();
   state_.corpus_digest = corpus_.digest();
-  state_.resume_signature = resume_signature(options_, teachers_ ? teachers_->digests() : "");
+  state_.resume_signature = resume_signature(options_);
   state_.valid_metric = recorded_metric(options_, valid_sets_.label());
   state_.logical_shards = shards_;
   state_.mix.plan = options_.mix;
@@ -158,10 +155,8 @@ TrainingRun::TrainingRun(Context& context, Communicator& communicator, const Tra
   elapsed_before_ = state_.elapsed_seconds - lost_seconds_;
   first_step_ = state_.step;
   first_epoch_ = epochs();
-  feed_.emplace(context_, corpus_, batches_, options_.model, options_.seed, options_.r_drop > 0.0,
-                training_capacity(batches_), step_->share(),
-                BatchFeed::Start{state_.position, state_.step + 1},
-                teachers_ ? teachers_->configs() : std::vector<TransformerConfig>());
+  feed_.emplace(context_, corpus_, batches_, options_.model, training_capacity(batches_), step_->share(),
+                BatchFeed::Start{state_.position, state_.step + 1});
   if (!nothing_to_do_) {
     state_.product_choices = settle_product_choices(
         context_, communicator_, state_.product_choices, [this] { rehearse(); }, progress_);
@@ -170,7 +165,7 @@ TrainingRun::TrainingRun(Context& context, Communicator& communicator, const Tra
   if (!nothing_to_do_) {
     report_start(progress_, communicator_, context_, options_,
                  describe_precision(options.precision, resume_point_.precision, context.device()), corpus_,
-                 valid_sets_, store_, teachers_.get(), state_.step,
+                 valid_sets_, store_, state_.step,
                  state_.rollback_rate * rate_from(rollbacks_, state_.step) *
                      schedule_.learning_rate(state_.step + 1, state_.plateau_factor));
     progress_.begin({.metric = options_.valid_metric,
@@ -200,9 +195,7 @@ void TrainingRun::make_model(InitialValues& initial) {
   store_.refresh_compute_copy(context_);
   optimizer_.emplace(context_, store_, options_, communicator_.rank(), communicator_.size());
   const MicroBatchCapacity capacity = model_capacity(batches_, corpus_, context_.device());
-  transformer_.emplace(context_, options_.model, store_, ids_, capacity, options_.kept_activations(),
-                       static_cast<float>(options_.r_drop));
-  if (teachers_) teachers_->teach(*transformer_, capacity);
+  transformer_.emplace(context_, options_.model, store_, ids_, capacity, options_.kept_activations());
   reports_.emplace(context_);
   step_.emplace(context_, communicator_, options_, shards_, store_, *transformer_, *optimizer_);
   if (!valid_sets_.empty()) {
@@ -213,8 +206,7 @@ void TrainingRun::make_model(InitialValues& initial) {
 
 /// Computes the first micro-batch of the next step, and forgets the result.
 void TrainingRun::rehearse() {
-  BatchFeed feed(context_, corpus_, batches_, options_.model, options_.seed, options_.r_drop > 0.0,
-                 training_capacity(batches_), {0, 1},
+  BatchFeed feed(context_, corpus_, batches_, options_.model, training_capacity(batches_), {0, 1},
                  // The run may resume only to validate.
                  BatchFeed::Start{batches_.ended(state_.position) ? data::DataPosition{} : state_.position,
                                   state_.step + 1});

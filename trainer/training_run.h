@@ -21,7 +21,6 @@
 #include "trainer/schedule.h"
 #include "trainer/step_reports.h"
 #include "trainer/stragglers.h"
-#include "trainer/teacher_models.h"
 #include "trainer/trainer.h"
 #include "trainer/training_process.h"
 #include "trainer/training_step.h"
@@ -116,7 +115,6 @@ class TrainingRun {
   data::Corpus corpus_;
   ParameterStore store_;
   TransformerIds ids_;
-  std::shared_ptr<TeacherModels> teachers_;              // null without --teacher
   const std::unique_ptr<data::FolderLock> folder_lock_;  // of rank 0
   ResumePoint resume_point_;
   const int shards_;

@@ -23,7 +23,7 @@ TrainingStep::TrainingStep(Context& context, Communicator& communicator, const T
       communicator_(communicator),
       shards_(shards),
       seed_(options.seed),
-      captures_(!options.no_cuda_graph && !has_layer_drop(options.model)),
+      captures_(!options.no_cuda_graph),
       store_(store),
       transformer_(transformer),
       optimizer_(optimizer),

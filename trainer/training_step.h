@@ -21,8 +21,7 @@ namespace ventris {
 
 /// The device's work of a training step: forward and backward of this rank's micro-batches, the sums over the
 /// ranks, and the update. The host enqueues it and reads nothing back; on CUDA it is captured once as a graph
-/// for each stage of a batch and replayed, including the sums over the ranks; not with LayerDrop, by which
-/// steps differ.
+/// for each stage of a batch and replayed, including the sums over the ranks.
 class TrainingStep {
  public:
   /// `shards` are those of a global batch. The references must outlive the object. All ranks must create it.

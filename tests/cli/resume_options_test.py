@@ -30,7 +30,6 @@ CHANGED = {
 PEAK = ["--peak-learning-rate", "0.001"]
 RESTARTS = ["--schedule", "cosine", "--restart-steps", "9000"]
 PLATEAU = ["--schedule", "plateau", "--valid-every", "1"]
-TEACHER = ["--teacher", "{run}/checkpoint-00000001.h5"]
 MODEL = os.path.join(support.SOURCE_DIR, "tests", "golden", "line_tokenizers.model")
 TOGETHER = {
     "init-optimizer": ["--init-optimizer", "keep", "--init", "none.h5"],
@@ -51,10 +50,6 @@ TOGETHER = {
     "spike-factor": ["--spike-factor", "2", "--on-spike", "stop"],
     "rollback-rate": ["--rollback-rate", "0.25", "--on-spike", "rollback"],
     "max-rollbacks": ["--max-rollbacks", "4", "--on-spike", "rollback"],
-    "teacher": TEACHER,
-    "teacher-weight": TEACHER + ["--teacher-weight", "0.25"],
-    "teacher-temperature": TEACHER + ["--teacher-temperature", "2"],
-    "teacher-top-k": TEACHER + ["--teacher-top-k", "4"],
     "weight-decay-vectors": ["--weight-decay-vectors", "--weight-decay", "0.01"],
     "valid-target": ["--valid-target", "5", "--valid-every", "1"],
     "valid-set": ["--valid-set", "more", "none.en", "none.de"],  # not read without validations
@@ -74,9 +69,6 @@ NAMES = {
     "activation": "--activation its default, but this run has",
     "weight-decay-vectors": "--weight-decay 0, but this run has",
     "output-bias": "--output-bias its default, but this run has",
-    "teacher-weight": "--teacher none, but this run has",
-    "teacher-temperature": "--teacher none, but this run has",
-    "teacher-top-k": "--teacher none, but this run has",
 }
 
 

@@ -86,22 +86,6 @@ class Rollbacks(support.CommandLineTest):
         self.succeed("report", self.path("undisturbed"), "--output", self.path("report.html"))
         self.assertIn(b'"rollback"', self.read(self.path("report.html")))
 
-    def test_a_run_folder_that_goes_on_teaches_the_same_after_going_back(self):
-        """A checkpoint of a teacher that trains on, better than that which was read, is for later runs."""
-        self.succeed(*self.words("teacher", "--valid-every", 0, steps=10))
-        teacher = self.path("teacher")
-        words = self.words("taught", *BACK, "--teacher", teacher, "--spike-factor", 1.05)
-        job = support.start(support.command(*words))
-        first = os.path.join(teacher, "checkpoint-00000010.h5")
-        self.assertTrue(support.wait_for(lambda: os.path.exists(self.path("taught", "metrics.jsonl")), job))
-        self.succeed(*self.words("teacher", "--valid-every", 0, steps=20))
-        os.remove(first)
-        said = job.communicate(timeout=120)[1]
-        self.assertEqual(job.returncode, 0, said)
-        self.assertGreaterEqual(len(self.rollbacks("taught")), 1)
-        config = json.loads(self.read(self.path("taught", "config.json")))
-        self.assertEqual(config["teacher"], [first])
-
     def test_spikes_are_ignored_by_default(self):
         self.succeed(*self.words("ignored"))
         self.assertFalse(os.path.exists(self.path("ignored", "rollbacks.json")))

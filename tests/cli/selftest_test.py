@@ -108,10 +108,7 @@ class OnADevice(SelftestCase):
         "key_gradient": {"attention_backward"},
         "norm_forward": {"layer_norm_forward"},
         "search": {"find_not_finite"},
-        "soft_cross_entropy_row": {"cross_entropy"},
-        "soft_targets_row": {"soft_targets"},
         "sum_runs": {"embedding_backward"},
-        "tempered_softmax_row": {"tempered_softmax"},
         "top_k_row": {"log_softmax_top_k"},
     }
 

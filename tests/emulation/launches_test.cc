@@ -85,7 +85,7 @@ class CudaLaunches : public ::testing::Test {
 
   /// Of step `number` of a run with dropout and label smoothing.
   static Launches launches_of_step(int64_t number, Precision precision, bool pre_norm, bool graph,
-                                   int64_t tokens = 48, bool teacher = false) {
+                                   int64_t tokens = 48) {
     const TemporaryFolder folder;
     TrainOptions options = testing::tiny_run_options(testing::tiny_corpus(), folder / "run");
     options.model = with_shape(options.model);
@@ -97,12 +97,6 @@ class CudaLaunches : public ::testing::Test {
     options.no_cuda_graph = !graph;
     Context context(cuda());
     const auto self = make_self_communicator();
-    if (teacher) {
-      TrainOptions taught = options;
-      taught.model_dir = folder / "teacher";
-      taught.max_steps = 1;
-      options.teachers = {train(context, *self, taught, "test").last_checkpoint};
-    }
     TrainingProcess process;
     TrainingRun run(context, *self, options, "test", nullptr, process);
     const auto step = [&] {
@@ -171,31 +165,6 @@ TEST_F(CudaLaunches, OfATrainingStepWhoseProductsSumColumns) {
   EXPECT_EQ(launches["sum_columns"], 4);
   launches["sum_columns"] = 11;
   expect_launches("a step whose products sum columns", launches, kTrainingStep, 1);
-}
-
-// Beside those of a step without: f32; bf16
-// clang-format off
-constexpr Row<2> kTeacher[] = {
-    {"attend",                     {  6,   0}},
-    {"attend_on_tensor_cores",     {  0,   6}},
-    {"clear_rows",                 {  6,   0}},
-    {"cross_entropy_row",          { -1,  -1}},
-    {"embed",                      {  2,   2}},
-    {"list_work",                  {  0,   3}},
-    {"norm_forward",               { 10,  10}},
-    {"product",                    { 22,  22}},
-    {"soft_cross_entropy_row",     {  1,   1}},
-    {"soft_targets_row",           {  1,   1}},
-};
-// clang-format on
-
-TEST_F(CudaLaunches, OfATrainingStepWithATeacher) {
-  size_t column = 0;
-  for (const Precision precision : {Precision::kF32, Precision::kBF16}) {
-    const Launches with = launches_of_step(3, precision, false, false, 48, /*teacher=*/true);
-    expect_launches("a teacher", difference(with, launches_of_step(3, precision, false, false)), kTeacher,
-                    column++);
-  }
 }
 
 constexpr Row<1> kReplayedStep[] = {

@@ -8,13 +8,11 @@
 #include <vector>
 
 #include "model/attention_maps.h"
-#include "model/layer_drop.h"
 #include "model/search/beam_search.h"
 #include "model/search/target_scores.h"
 #include "tests/support/golden_model.h"
 #include "tests/support/spoiled_gradients.h"
 #include "tests/support/tiny_model.h"
-#include "tests/support/tiny_teachers.h"
 #include "tests/support/tolerance.h"
 
 namespace ventris {
@@ -87,83 +85,10 @@ TEST(CudaModel, LossesAndGradientsAreThoseOfTheCpu) {
   }
 }
 
-TEST(CudaModel, GradientsWithRDropAreThoseOfTheCpu) {
-  for (const TransformerConfig& config : kinds()) {
-    TinyModel cpu = TinyModel::twice(config, DType::kF32, 5.0F);
-    TinyModel device = TinyModel::twice(config, DType::kF32, 5.0F, emulated_cuda());
-    expect_steps_of_the_cpu(cpu, device);
-  }
-}
-
-/// Of all tokens and of a few, of one teacher and of two, over gradients that were anything.
-TEST(CudaModel, GradientsWithTeachersAreThoseOfTheCpu) {
-  for (const TransformerConfig& config : kinds()) {
-    for (const Distillation& how : {Distillation{.weight = 0.5F, .temperature = 1.0F, .top_k = 8},
-                                    Distillation{.weight = 0.8F, .temperature = 2.0F, .top_k = 0}}) {
-      const std::vector<TransformerConfig> shapes = {testing::other_shape(config), config};
-      TinyModel cpu(config, DType::kF32);
-      TinyModel device(config, DType::kF32, emulated_cuda());
-      cpu.zero_gradients();
-      spoil_gradients(device);
-      const auto count = static_cast<std::ptrdiff_t>(how.top_k == 0 ? 1 : 2);
-      const testing::TinyTeachers of_cpu(cpu, {shapes.begin(), shapes.begin() + count}, how);
-      const testing::TinyTeachers of_device(device, {shapes.begin(), shapes.begin() + count}, how);
-      const PackedBatch batch(
-          random_sentences({{3, 4}, {1, 7}, {0, 0}, {6, 2}}, 19, 1, config.source_vocab()));
-      const LossSums expected = cpu.step(batch, {.gradient_scale = 0.25F});
-      const LossSums got = device.step(batch, {.gradient_scale = 0.25F}, {}, 11, /*first=*/true);
-      EXPECT_NEAR(got.loss, expected.loss, 1e-5 * expected.loss);
-      EXPECT_NEAR(got.nll, expected.nll, 1e-5 * expected.nll);
-      const std::vector<double> expected_gradients = cpu.gradients();
-      const std::vector<double> gradients = device.gradients();
-      const testing::Tolerance tolerance = testing::tolerance_of(DType::kF32);
-      for (size_t i = 0; i < gradients.size(); ++i) {
-        ASSERT_TRUE(testing::close(gradients[i], expected_gradients[i], tolerance))
-            << "element " << i << " is " << gradients[i] << ", not " << expected_gradients[i];
-      }
-    }
-  }
-}
-
-/// The first micro-batch drops layers that the second passes, over gradients that were anything.
-TEST(CudaModel, GradientsWithLayerDropAreThoseOfTheCpu) {
-  for (TransformerConfig config : kinds()) {
-    config.encoder_layerdrop = 0.5F;
-    config.decoder_layerdrop = 0.5F;
-    const uint64_t seed = 11;
-    const auto drops = [&](Stack stack, int layer, uint32_t step) {
-      return drops_layer(config, stack, layer, seed, {step, 0});
-    };
-    uint32_t first = 1;
-    while (!drops(Stack::kEncoder, 1, first) || !drops(Stack::kDecoder, 0, first)) ++first;
-    uint32_t second = 1;
-    while (drops(Stack::kEncoder, 1, second) || drops(Stack::kDecoder, 0, second)) ++second;
-    TinyModel cpu(config, DType::kF32);
-    TinyModel device(config, DType::kF32, emulated_cuda());
-    const PackedBatch batch(random_sentences({{3, 4}, {1, 7}, {0, 0}, {6, 2}}, 19, 1, config.source_vocab()));
-    cpu.zero_gradients();
-    spoil_gradients(device);
-    const testing::Tolerance tolerance = testing::tolerance_of(DType::kF32);
-    for (const uint32_t step : {first, second}) {
-      const testing::BatchKeys keys = {.gradient_scale = 0.25F, .step = step};
-      const LossSums expected = cpu.step(batch, keys, {}, seed);
-      const LossSums got = device.step(batch, keys, {}, seed, /*first=*/step == first);
-      EXPECT_NEAR(got.loss, expected.loss, 1e-5 * expected.loss);
-      const std::vector<double> expected_gradients = cpu.gradients();
-      const std::vector<double> gradients = device.gradients();
-      for (size_t i = 0; i < gradients.size(); ++i) {
-        ASSERT_TRUE(testing::close(gradients[i], expected_gradients[i], tolerance))
-            << "element " << i << " is " << gradients[i] << ", not " << expected_gradients[i];
-      }
-    }
-  }
-}
-
 TEST(CudaModel, LayersThatAreComputedAgainGiveTheSameBits) {
   for (TransformerConfig config :
        {testing::tiny_config(false), testing::tiny_config(true, true), testing::marian_config(true)}) {
     config.encoder_layers = config.decoder_layers = 3;
-    config.encoder_layerdrop = config.decoder_layerdrop = 0.2F;
     for (const DType dtype : {DType::kF32, DType::kBF16}) {
       TinyModel kept(config, dtype, emulated_cuda());
       TinyModel again(config, dtype, emulated_cuda(), KeptActivations::kLayerInputs,

@@ -106,36 +106,22 @@ TEST(CudaSharedMemory, AttentionHasTheSameGradients) {
   }
 }
 
-/// The gradient and the losses of three rows of 37,000 logits, with soft targets of `probabilities`, listed
-/// or of all tokens; the dynamic shared memory of a block.
+/// The gradient and the losses of three rows of 37,000 logits; the dynamic shared memory of a block.
 struct Loss {
   static constexpr int64_t kRows = 3;
   static constexpr int64_t kVocab = 37000;
-  static constexpr int64_t kListed = 4;
 
-  Loss(bool weighted, std::optional<bool> listed) {
+  explicit Loss(bool weighted) {
     const DeviceArray<int32_t> labels({7, 36999, 20000});
     const DeviceArray<float> weights({0.5F, 2.0F, 1.0F});
     const DeviceArray<int32_t> tokens({2});
     const DeviceArray<float> scale({0.25F});
-    const DeviceArray<int32_t> indices({1, 2, 36999, 4, 5, 6, 7, 8, 0, 1, 2, 3});
-    Buffer shares(kRows, listed.value_or(true) ? kListed : kVocab, DType::kF32);
-    for (int64_t i = 0; i < shares.size(); ++i) shares.set(i, 1.0 / static_cast<double>(shares.view().cols));
-    const DeviceMatrix probabilities(shares);
-    SoftTargets soft = {};
-    if (listed) {
-      soft = {.probabilities = probabilities.view(),
-              .indices = *listed ? indices.data() : nullptr,
-              .weight = 0.3F,
-              .temperature = 2.0F};
-    }
     cross_entropy(cuda_context(), {.logits = logits.view(),
                                    .labels = labels.data(),
                                    .weights = weighted ? weights.data() : nullptr,
                                    .tokens = tokens.data(),
                                    .vocab = kVocab,
                                    .smoothing = 0.1F,
-                                   .soft = soft,
                                    .gradient_scale = scale.data(),
                                    .loss = loss.view(),
                                    .nll = nll.view()});
@@ -151,22 +137,20 @@ struct Loss {
 
 TEST(CudaSharedMemory, CrossEntropyHasTheSameGradients) {
   for (const bool weighted : {false, true}) {
-    for (const std::optional<bool> listed : {std::optional<bool>{}, {false}, {true}}) {
-      std::optional<Loss> kept, read_again;
-      {
-        const SharedMemory much(kOf90);
-        kept.emplace(weighted, listed);
-      }
-      {
-        const SharedMemory little(kOf89);
-        read_again.emplace(weighted, listed);
-      }
-      EXPECT_EQ(kept->shared_bytes, size_t{2} * Loss::kVocab);
-      EXPECT_EQ(read_again->shared_bytes, 0U);
-      expect_same("gradient", kept->logits, read_again->logits);
-      expect_same("loss", kept->loss, read_again->loss);
-      expect_same("nll", kept->nll, read_again->nll);
+    std::optional<Loss> kept, read_again;
+    {
+      const SharedMemory much(kOf90);
+      kept.emplace(weighted);
     }
+    {
+      const SharedMemory little(kOf89);
+      read_again.emplace(weighted);
+    }
+    EXPECT_EQ(kept->shared_bytes, size_t{2} * Loss::kVocab);
+    EXPECT_EQ(read_again->shared_bytes, 0U);
+    expect_same("gradient", kept->logits, read_again->logits);
+    expect_same("loss", kept->loss, read_again->loss);
+    expect_same("nll", kept->nll, read_again->nll);
   }
 }
 

@@ -92,62 +92,6 @@ TEST_F(CudaTraining, LossAndNormOfEveryStepAreThoseOfTheCpu) {
   expect_same_log(on_cpu);
 }
 
-// Each shard of each step passes other layers; with several shards the sums over them too.
-TEST_F(CudaTraining, LayerDropTrainsAsOnTheCpu) {
-  TrainOptions on_cpu = options("cpu", 6);
-  on_cpu.model.encoder_layers = on_cpu.model.decoder_layers = 2;
-  on_cpu.model.encoder_layerdrop = on_cpu.model.decoder_layerdrop = 0.5F;
-  on_cpu.logical_shards = 2;
-  on_cpu.valid_every = 6;
-  on_cpu.valid_bleu = false;
-  on_cpu.valid_metric = "loss";
-  expect_same_log(on_cpu);
-}
-
-TEST_F(CudaTraining, RDropTrainsAsOnTheCpu) {
-  TrainOptions on_cpu = options("cpu", 5);  // the later ones are replayed
-  on_cpu.r_drop = 5.0;
-  on_cpu.logical_shards = 2;
-  on_cpu.valid_every = 5;
-  on_cpu.valid_bleu = false;
-  on_cpu.valid_metric = "loss";
-  expect_same_log(on_cpu);
-}
-
-// By the end of a step, the hidden states of teachers have been read in every micro-batch.
-TEST_F(CudaTraining, LearningFromTeachersTrainsAsOnTheCpu) {
-  TrainOptions teacher = options("teacher", 3);
-  teacher.model.d_model = 24;
-  TrainOptions other = options("other", 2);
-  other.model.decoder_layers = 2;
-  TrainOptions on_cpu = options("cpu", 4);
-  on_cpu.logical_shards = 2;
-  on_cpu.teachers = {train_on({}, teacher).last_checkpoint, train_on({}, other).last_checkpoint};
-  on_cpu.teacher_temperature = 1.5;
-  on_cpu.valid_every = 4;
-  on_cpu.valid_bleu = false;
-  on_cpu.valid_metric = "loss";
-  expect_same_log(on_cpu);
-}
-
-TEST_F(CudaTraining, ReplayedStepsWithATeacherHaveTheBitsOfStepsGivenAnew) {
-  for (const int top_k : {8, 0}) {
-    TrainOptions captured = options("captured" + std::to_string(top_k), 5);
-    captured.precision = Precision::kBF16;
-    captured.teachers = {train_on({}, options("teacher" + std::to_string(top_k), 2)).last_checkpoint};
-    captured.teacher_top_k = top_k;
-    TrainOptions anew = captured;
-    anew.model_dir = runs_ / "anew" + std::to_string(top_k);
-    anew.no_cuda_graph = true;
-    const LoadedState got(train_on(training_cuda(), captured).last_checkpoint, captured.model,
-                          kTinyVocabulary);
-    const LoadedState expected(train_on(training_cuda(), anew).last_checkpoint, anew.model, kTinyVocabulary);
-    EXPECT_TRUE(got.values == expected.values);
-    EXPECT_TRUE(got.v == expected.v);
-    EXPECT_EQ(numbers_of(captured, "loss"), numbers_of(anew, "loss"));
-  }
-}
-
 TEST_F(CudaTraining, LossAndNormOfWeightedPairsAreThoseOfTheCpu) {
   TrainOptions on_cpu = options("cpu", 2);
   on_cpu.corpus =

@@ -8,10 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "model/layer_drop.h"
-#include "model/second_pass.h"
 #include "tests/support/tiny_model.h"
-#include "tests/support/tiny_teachers.h"
 
 namespace ventris {
 namespace {
@@ -20,40 +17,21 @@ using testing::PackedBatch;
 using testing::random_sentences;
 using testing::TinyModel;
 
-/// Whether the parameter is of a layer that the step drops.
-bool is_dropped(const TransformerConfig& config, const std::string& name, uint64_t seed,
-                const DropoutPosition& position) {
-  const auto in = [&](Stack stack, int layers, const std::string& prefix) {
-    for (int i = 0; i < layers; ++i) {
-      if (name.starts_with(prefix + std::to_string(i) + "/"))
-        return drops_layer(config, stack, i, seed, position);
-    }
-    return false;
-  };
-  return in(Stack::kEncoder, config.encoder_layers, "encoder/layers/") ||
-         in(Stack::kDecoder, config.decoder_layers, "decoder/layers/");
-}
-
 /// Central differences of gradient_scale * loss against the gradients, for a few elements of every logical
 /// parameter. Dropout is on: its masks depend on the key alone, so that the loss is a fixed function of the
 /// parameters.
-/// `seed` is that of dropout.
-void check_all_gradients(const TransformerConfig& config, const std::vector<float>& weights = {},
-                         uint64_t seed = 11, float r_drop = 0.0F,
-                         const std::vector<TransformerConfig>& teacher_configs = {},
-                         const Distillation& how = {}) {
-  TinyModel tiny = TinyModel::twice(config, DType::kF64, r_drop);
-  const testing::TinyTeachers teachers(tiny, teacher_configs, how);
+void check_all_gradients(const TransformerConfig& config, const std::vector<float>& weights = {}) {
+  TinyModel tiny(config, DType::kF64);
   PackedBatch batch(
       random_sentences({{2, 4}, {0, 0}, {5, 3}, {1, 6}}, config.vocab_size, 5, config.source_vocab()));
   batch.set_weights(weights);
   const float gradient_scale = 0.125F;
   const testing::BatchKeys keys = {.gradient_scale = gradient_scale};
   tiny.zero_gradients();
-  tiny.step(batch, keys, {}, seed);
+  tiny.step(batch, keys);
   const auto loss_with = [&](Tensor value, int64_t row, int64_t col, double x) {
     TinyModel::set(value.row_range(row, 1), col, x);
-    return gradient_scale * tiny.step(batch, keys, {}, seed).loss;
+    return gradient_scale * tiny.step(batch, keys).loss;
   };
   std::vector<std::vector<double>> expected;
   for (const LogicalParameter& parameter : tiny.store().logical()) {
@@ -85,11 +63,7 @@ void check_all_gradients(const TransformerConfig& config, const std::vector<floa
           << parameter.name << "[" << row << "][" << col << "]";
     }
     const bool key_bias = parameter.name.ends_with("key/bias");  // the softmax does not see it
-    const DropoutPosition position = {keys.step, keys.target_row_base};
-    if (is_dropped(config, parameter.name, seed, position) &&
-        (r_drop == 0.0F || is_dropped(config, parameter.name, second_pass_seed(seed), position))) {
-      EXPECT_EQ(largest, 0.0) << parameter.name;
-    } else if (!key_bias) {
+    if (!key_bias) {
       EXPECT_GT(largest, 1e-4) << parameter.name << " has no gradient to speak of";
     }
   }
@@ -121,66 +95,6 @@ TEST(TransformerGradients, WithDropoutOfActivationsAndTokensMatchFiniteDifferenc
       check_all_gradients(config);
     }
   }
-}
-
-TEST(TransformerGradients, WithLayerDropMatchFiniteDifferences) {
-  std::vector<int> dropped(5);  // steps by the number of layers that they drop
-  for (const bool pre_norm : {false, true}) {
-    for (uint64_t seed = 1; seed <= 8; ++seed) {
-      TransformerConfig config =
-          seed % 2 == 0 ? testing::tiny_config(pre_norm) : testing::marian_config(pre_norm);
-      config.encoder_layerdrop = 0.5F;
-      config.decoder_layerdrop = 0.4F;
-      const PassedLayers passed = passed_layers(config, seed, {testing::BatchKeys{}.step, 0});
-      ++dropped[static_cast<size_t>(4 - passed.encoder - passed.decoder)];
-      SCOPED_TRACE(seed);
-      check_all_gradients(config, {}, seed);
-    }
-  }
-  EXPECT_GE(dropped[1] + dropped[2] + dropped[3], 6);
-}
-
-TEST(TransformerGradients, WithRDropMatchFiniteDifferences) {
-  // Each takes twice as many passes as the others here: every variant once.
-  check_all_gradients(testing::tiny_config(false), {}, 11, 5.0F);
-  check_all_gradients(testing::tiny_config(true), {0.25F, 2.5F, 0.0F, 1.0F}, 11, 0.5F);
-  check_all_gradients(testing::marian_config(true), {}, 11, 5.0F);
-  TransformerConfig dropping = testing::marian_config(false);
-  dropping.encoder_layerdrop = dropping.decoder_layerdrop = 0.5F;
-  check_all_gradients(dropping, {}, 3, 2.0F);
-  check_all_gradients(testing::two_vocabularies(testing::tiny_config(false), Tie::kNone), {}, 11, 5.0F);
-}
-
-/// Without dropout both passes are one, and what is added to the loss is 0.
-TEST(TransformerGradients, WithRDropAndWithoutDropoutAreThoseOfOnePass) {
-  for (const bool pre_norm : {false, true}) {
-    TransformerConfig config = testing::tiny_config(pre_norm);
-    config.dropout = config.attention_dropout = 0.0F;
-    TinyModel once(config, DType::kF64);
-    TinyModel twice = TinyModel::twice(config, DType::kF64, 5.0F);
-    const PackedBatch batch(random_sentences({{2, 4}, {0, 0}, {5, 3}, {1, 6}}, 19, 5));
-    once.zero_gradients();
-    twice.zero_gradients();
-    const LossSums expected = once.step(batch);
-    const LossSums got = twice.step(batch);
-    EXPECT_NEAR(got.loss, expected.loss, 1e-12 * expected.loss);
-    EXPECT_NEAR(got.nll, expected.nll, 1e-12 * expected.nll);
-    const std::vector<double> gradients = once.gradients();
-    for (size_t i = 0; i < gradients.size(); ++i)
-      ASSERT_NEAR(twice.gradients()[i], gradients[i], 1e-12 * (1.0 + std::abs(gradients[i]))) << i;
-  }
-}
-
-TEST(TransformerGradients, WithTeachersMatchFiniteDifferences) {
-  const TransformerConfig config = testing::tiny_config(false);
-  const TransformerConfig marian = testing::marian_config(true);
-  const TransformerConfig other = testing::other_shape(config);
-  check_all_gradients(config, {}, 11, 0.0F, {other}, {.weight = 0.5F, .temperature = 1.0F, .top_k = 8});
-  check_all_gradients(config, {0.5F, 2.0F, 1.0F, 0.0F}, 11, 0.0F, {other, config},
-                      {.weight = 0.7F, .temperature = 2.0F, .top_k = 3});
-  check_all_gradients(marian, {}, 11, 0.0F, {other}, {.weight = 1.0F, .temperature = 0.5F, .top_k = 0});
-  check_all_gradients(marian, {}, 11, 0.0F, {marian, other, config},
-                      {.weight = 0.3F, .temperature = 1.5F, .top_k = 0});
 }
 
 TEST(TransformerGradients, OfTablesThatAreApartMatchFiniteDifferences) {

@@ -325,62 +325,22 @@ TEST(Transformer, LayersThatAreComputedAgainGiveTheSameBits) {
       config.encoder_layers = 4;
       config.decoder_layers = 3;
       config.activation_dropout = 0.2F;
-      for (const float layer_drop : {0.0F, 0.4F}) {
-        config.encoder_layerdrop = config.decoder_layerdrop = layer_drop;
-        for (const DType dtype : {DType::kF64, DType::kF32, DType::kBF16}) {
-          TinyModel kept(config, dtype);
-          TinyModel again(config, dtype, 1, KeptActivations::kLayerInputs);
-          EXPECT_LT(again.model().activation_bytes(), kept.model().activation_bytes() + 1);
-          for (uint32_t step = 1; step <= 4; ++step) {
-            const PackedBatch batch(random_sentences({{2, 4}, {0, 0}, {5, 3}, {1, 6}}, 19, step));
-            kept.zero_gradients();
-            again.zero_gradients();
-            const LossSums expected = kept.step(batch, {.step = step});
-            const LossSums got = again.step(batch, {.step = step});
-            EXPECT_EQ(got.loss, expected.loss);
-            EXPECT_EQ(again.gradients(), kept.gradients()) << name_of(dtype) << " pre-norm " << pre_norm
-                                                           << " LayerDrop " << layer_drop << " step " << step;
-          }
+      for (const DType dtype : {DType::kF64, DType::kF32, DType::kBF16}) {
+        TinyModel kept(config, dtype);
+        TinyModel again(config, dtype, 1, KeptActivations::kLayerInputs);
+        EXPECT_LT(again.model().activation_bytes(), kept.model().activation_bytes() + 1);
+        for (uint32_t step = 1; step <= 4; ++step) {
+          const PackedBatch batch(random_sentences({{2, 4}, {0, 0}, {5, 3}, {1, 6}}, 19, step));
+          kept.zero_gradients();
+          again.zero_gradients();
+          const LossSums expected = kept.step(batch, {.step = step});
+          const LossSums got = again.step(batch, {.step = step});
+          EXPECT_EQ(got.loss, expected.loss);
+          EXPECT_EQ(again.gradients(), kept.gradients())
+              << name_of(dtype) << " pre-norm " << pre_norm << " step " << step;
         }
       }
     }
-  }
-}
-
-/// Each pass has activations of its own, of which those of one are computed again as those of the other.
-TEST(Transformer, PassesOfRDropThatAreComputedAgainGiveTheSameBits) {
-  for (const bool pre_norm : {false, true}) {
-    const TransformerConfig config = testing::tiny_config(pre_norm);
-    for (const DType dtype : {DType::kF64, DType::kF32, DType::kBF16}) {
-      TinyModel kept = TinyModel::twice(config, dtype, 5.0F);
-      TinyModel again = TinyModel::twice(config, dtype, 5.0F, {.threads = 3}, KeptActivations::kLayerInputs);
-      for (uint32_t step = 1; step <= 3; ++step) {
-        const PackedBatch batch(random_sentences({{2, 4}, {0, 0}, {5, 3}, {1, 6}}, 19, step));
-        kept.zero_gradients();
-        again.zero_gradients();
-        EXPECT_EQ(again.step(batch, {.step = step}).loss, kept.step(batch, {.step = step}).loss);
-        EXPECT_EQ(again.gradients(), kept.gradients()) << name_of(dtype) << " step " << step;
-      }
-    }
-  }
-}
-
-TEST(Transformer, RDropReportsGradientsOnceAndInOrder) {
-  TinyModel tiny = TinyModel::twice(testing::tiny_config(false), DType::kF64, 5.0F);
-  const PackedBatch batch(random_sentences({{2, 4}, {5, 3}}, 19, 5));
-  tiny.zero_gradients();
-  std::vector<int64_t> begins;
-  std::vector<std::vector<double>> seen;
-  tiny.step(batch, {}, [&](int64_t begin) {
-    begins.push_back(begin);
-    seen.push_back(tiny.gradients());
-  });
-  ASSERT_TRUE(std::is_sorted(begins.rbegin(), begins.rend()));
-  ASSERT_EQ(begins.back(), 0);
-  const std::vector<double> complete = tiny.gradients();
-  for (size_t i = 0; i < begins.size(); ++i) {
-    EXPECT_TRUE(std::equal(complete.begin() + begins[i], complete.end(), seen[i].begin() + begins[i]))
-        << "what was complete from " << begins[i] << " on has changed";
   }
 }
 
@@ -388,8 +348,7 @@ TEST(Transformer, InputsOfLayersTakeAFractionOfTheMemoryOfAllActivations) {
   const TransformerConfig base;
   const MicroBatchCapacity capacity = {.source_rows = 4096, .target_rows = 4096, .sentences = 128};
   const auto bytes = [&](const TransformerConfig& config, Device device, KeptActivations kept) {
-    return static_cast<double>(Transformer::planned_bytes(config, device, DType::kF32, capacity, kept,
-                                                          /*two_passes=*/false));
+    return static_cast<double>(Transformer::planned_bytes(config, device, DType::kF32, capacity, kept));
   };
   for (const Device device : {Device::kCpu, Device::kCuda}) {
     for (const bool pre_norm : {false, true}) {
@@ -411,19 +370,13 @@ TEST(Transformer, FlopsOfOneSentenceAreThoseOfItsProducts) {
   const TransformerConfig config = {
       .encoder_layers = 1, .decoder_layers = 1, .d_model = 4, .d_ff = 8, .heads = 2, .vocab_size = 10};
   const PackedBatch batch({{{5, 6}, {7}}});  // 3 source rows, 2 target rows
-  const FlopCount count =
-      training_flops(config, all_layers(config), batch.source_offsets(), batch.target_offsets());
+  const FlopCount count = training_flops(config, batch.source_offsets(), batch.target_offsets());
   EXPECT_EQ(count.encoder, 3 * 2 * 3 * (4 * 16 + 2 * 32));
   EXPECT_EQ(count.decoder, 3 * 2 * (2 * (6 * 16 + 2 * 32) + 3 * 2 * 16));
   EXPECT_EQ(count.output_projection, 3 * 2 * 2 * 4 * 10);
   EXPECT_EQ(count.encoder_attention, 3 * 2 * 2 * 4 * 9);
   EXPECT_EQ(count.decoder_attention, 3 * 2 * 2 * 4 * (3 + 6));
   EXPECT_EQ(count.total(), 2304 + 2496 + 480 + 432 + 432);
-  const FlopCount without_decoder =
-      training_flops(config, {.encoder = 1, .decoder = 0}, batch.source_offsets(), batch.target_offsets());
-  EXPECT_EQ(without_decoder.encoder, count.encoder);
-  EXPECT_EQ(without_decoder.decoder, 3 * 2 * (3 * 2 * 16));  // keys and values
-  EXPECT_EQ(without_decoder.decoder_attention, 0);
   FlopCount twice = count;
   twice += count;
   EXPECT_EQ(twice.total(), 2 * count.total());

@@ -62,7 +62,7 @@ class TinyModel {
   static constexpr MicroBatchCapacity kCapacity = {.source_rows = 64, .target_rows = 64, .sentences = 16};
 
   TinyModel(const TransformerConfig& config, DType dtype, const ContextOptions& options, KeptActivations kept,
-            StagedRows rows, const std::vector<std::string>& freeze = {}, float r_drop = 0.0F)
+            StagedRows rows, const std::vector<std::string>& freeze = {})
       : config_(config),
         context_(options),
         ids_(declare_transformer(config, store_)),
@@ -72,19 +72,13 @@ class TinyModel {
     store_.allocate(context_.device(), dtype, kept != KeptActivations::kNone);
     store_.initialize(context_, 7);
     roughen_vectors();
-    model_ = std::make_unique<Transformer>(context_, config_, store_, ids_, kCapacity, kept, r_drop);
+    model_ = std::make_unique<Transformer>(context_, config_, store_, ids_, kCapacity, kept);
   }
   TinyModel(const TransformerConfig& config, DType dtype, const ContextOptions& options)
       : TinyModel(config, dtype, options, KeptActivations::kAll, staged_rows_of(options.device)) {}
   TinyModel(const TransformerConfig& config, DType dtype, int threads = 1,
             KeptActivations kept = KeptActivations::kAll, StagedRows rows = StagedRows::kExact)
       : TinyModel(config, dtype, ContextOptions{.threads = threads}, kept, rows) {}
-  /// Trained with R-Drop.
-  static TinyModel twice(const TransformerConfig& config, DType dtype, float r_drop,
-                         const ContextOptions& options = {.threads = 1},
-                         KeptActivations kept = KeptActivations::kAll) {
-    return TinyModel(config, dtype, options, kept, staged_rows_of(options.device), {}, r_drop);
-  }
 
   Transformer& model() { return *model_; }
   ParameterStore& store() { return store_; }

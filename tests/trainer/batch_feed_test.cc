@@ -38,8 +38,7 @@ class BatchFeedTest : public ::testing::Test {
   /// Of the pair of that number in the weighted corpus.
   static float weight_of(int64_t pair) { return 0.25F * static_cast<float>(pair % 7); }
   std::unique_ptr<BatchFeed> feed(const BatchFeed::Share& share, const BatchFeed::Start& start) {
-    return std::make_unique<BatchFeed>(context_, *corpus_, source_, config_, /*seed=*/7, /*two_passes=*/false,
-                                       capacity_, share, start);
+    return std::make_unique<BatchFeed>(context_, *corpus_, source_, config_, capacity_, share, start);
   }
   /// What the feed gives is what packing the shard by hand gives.
   void expect_shard(const BatchFeed::Piece& piece, const data::GlobalBatch& batch, int64_t s, uint32_t step) {
@@ -61,9 +60,8 @@ class BatchFeedTest : public ::testing::Test {
     EXPECT_EQ(got.source_dropout->row_base, shard.source_row_base);
     EXPECT_EQ(got.target_dropout->row_base, shard.target_row_base);
     EXPECT_EQ(*got.gradient_scale, static_cast<float>(1.0 / static_cast<double>(batch.target_tokens)));
-    EXPECT_EQ(
-        piece.flops.total(),
-        training_flops(config_, all_layers(config_), packed.source_offsets, packed.target_offsets).total());
+    EXPECT_EQ(piece.flops.total(),
+              training_flops(config_, packed.source_offsets, packed.target_offsets).total());
   }
 
   static TemporaryFolder* folder_;
@@ -128,21 +126,10 @@ TEST_F(BatchFeedTest, ARankWithoutShardsGetsTheStepsAlone) {
   }
 }
 
-TEST_F(BatchFeedTest, TheOperationsOfTeachersCount) {
-  BatchFeed taught(context_, *corpus_, source_, config_, /*seed=*/7, /*two_passes=*/false, capacity_,
-                   {0, kShards}, {{0, 0}, 1}, {config_, config_});
-  const auto plain = feed({0, kShards}, {{0, 0}, 1});
-  taught.next_step();
-  plain->next_step();
-  const FlopCount expected = plain->next_micro_batch().flops;
-  EXPECT_DOUBLE_EQ(taught.next_micro_batch().flops.total(), expected.total() * 5 / 3);
-}
-
 TEST_F(BatchFeedTest, EachRowHasTheWeightOfItsPairWhereTheCorpusHasWeights) {
   const data::Corpus weighted(
       testing::write_weighted_corpus(corpus_->path(), *folder_ / "weighted.h5", weight_of));
-  BatchFeed feed(context_, weighted, source_, config_, /*seed=*/7, /*two_passes=*/false, capacity_,
-                 {0, kShards}, {{0, 0}, 1});
+  BatchFeed feed(context_, weighted, source_, config_, capacity_, {0, kShards}, {{0, 0}, 1});
   const auto plain = this->feed({0, kShards}, {{0, 0}, 1});
   const data::GlobalBatch batch = feed.next_step();
   plain->next_step();

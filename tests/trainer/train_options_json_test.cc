@@ -34,9 +34,6 @@ TEST(TrainOptionsJson, IsReadBackExactly) {
   options.max_steps = (int64_t{1} << 32) - 1;
   options.tie = "all";  // as it is resolved before it is recorded
   options.freeze = {"encoder/*", "embed\"ding"};
-  options.teachers = {"one.h5", "a folder/two"};
-  options.teacher_temperature = 1.1;
-  options.teacher_top_k = 0;
   const std::string text = to_json(options);
   const TrainOptions read = train_options_from_json(text, "config.json");
   EXPECT_EQ(to_json(read), text);
@@ -48,7 +45,6 @@ TEST(TrainOptionsJson, IsReadBackExactly) {
   EXPECT_EQ(read.sample_source, options.sample_source);
   EXPECT_EQ(read.sample_target, options.sample_target);
   EXPECT_EQ(read.freeze, options.freeze);
-  EXPECT_EQ(read.teachers, options.teachers);
   EXPECT_EQ(read.model, options.model);
   EXPECT_EQ(read.on_divergence, OnDivergence::kRepair);
 }
@@ -68,7 +64,6 @@ TEST(TrainOptionsJson, LeavesOutOfAFileWhatEarlierVersionsDoNotKnowAndNobodyAske
   EXPECT_TRUE(train_options_from_json(config_json(options, ""), "text").shard_optimizer);
   EXPECT_EQ(config_json(options, "").find("nccl_max_blocks"), std::string::npos);
   EXPECT_EQ(config_json(options, "").find("freeze"), std::string::npos);
-  EXPECT_EQ(config_json(options, "").find("teacher"), std::string::npos);
   options.nccl_max_blocks = 8;
   EXPECT_EQ(train_options_from_json(config_json(options, ""), "text").nccl_max_blocks, 8);
 }
@@ -127,17 +122,6 @@ TEST(ResumeSignature, HoldsWhatMustNotChangeAndNothingElse) {
   options = {};
   options.freeze = {"encoder/*"};
   EXPECT_NE(resume_signature(options), before);
-  options = {};
-  options.teachers = {"teacher.h5"};
-  options.teacher_weight = 0.25;
-  EXPECT_EQ(resume_signature(options), before);  // how a model teaches that is not there
-  const std::string taught = resume_signature(options, "d1 d2");
-  EXPECT_NE(taught, before);
-  options.teachers = {"moved.h5"};
-  EXPECT_EQ(resume_signature(options, "d1 d2"), taught);
-  EXPECT_NE(resume_signature(options, "d2 d1"), taught);
-  options.teacher_top_k = 0;
-  EXPECT_NE(resume_signature(options, "d1 d2"), taught);
 }
 
 }  // namespace

@@ -90,7 +90,6 @@ std::vector<KernelResult> selftest(Context& context, const SelftestOptions& opti
     try_layers(run);
     try_attention(run);
     try_scores(run);
-    try_teachers(run);
     if (precision == options.precisions.front()) try_update(run);
   }
   return results;

@@ -77,8 +77,7 @@ void try_products(SelftestRun& run);         // gemm: forward, gradients of data
 void try_packed_products(SelftestRun& run);  // of translation, on the CPU only
 void try_layers(SelftestRun& run);           // embedding, LayerNorm, bias, activations
 void try_attention(SelftestRun& run);
-void try_scores(SelftestRun& run);    // the loss; scores of tokens in a search
-void try_teachers(SelftestRun& run);  // what they say of each token, and the loss with it
+void try_scores(SelftestRun& run);  // the loss; scores of tokens in a search
 void try_update(SelftestRun& run);  // sum of losses, norm, plan, Adam, averages, copies: in f32 whatever T is
 
 }  // namespace ventris

@@ -203,9 +203,7 @@ void try_products(SelftestRun& run) {
   }
   // The output layer, whose weights are the table of embeddings.
   Arena measuring;
-  const int64_t rows =
-      OutputLayer::plan(measuring, run.model, run.device(), run.dtype, run.rows, /*two_passes=*/false)
-          .logits.rows;
+  const int64_t rows = OutputLayer::plan(measuring, run.model, run.device(), run.dtype, run.rows).logits.rows;
   const int64_t vocab = run.model.padded_vocab();
   try_row_product(
       run, {.kernel = "gemm_forward", .rows = rows, .outputs = vocab, .inputs = d, .transpose_b = true});

@@ -7,7 +7,6 @@
 
 #include "backend/cross_entropy.h"
 #include "backend/log_probability_sum.h"
-#include "backend/r_drop.h"
 #include "backend/repetition_penalty.h"
 #include "backend/top_k.h"
 #include "trainer/checks/selftest_kernels.h"
@@ -75,68 +74,6 @@ void try_cross_entropy(SelftestRun& run, bool weighted) {
                  {0.0, 0.0});
     trial.expect("d_logits of padding", device_logits.view().row_range(tokens, rows - tokens),
                  Matrix(1, padded), {0.0, 0.0});
-    trial.expect("loss", loss, expected_loss, kCloseSingle);
-    trial.expect("nll", nll, expected_nll, kCloseSingle);
-  });
-}
-
-void try_r_drop(SelftestRun& run) {
-  const int64_t rows = run.score_rows, padded = run.model.padded_vocab(), vocab = run.model.vocab_size;
-  const int64_t tokens = rows - 2;  // the last rows do not count
-  run.kernel("r_drop", shape_text(rows, padded), run.dtype, [&](Trial& trial) {
-    Context& context = trial.context();
-    const float scale = 0.5F, alpha = 5.0F;
-    const Matrix first = trial.draw(rows, padded, run.dtype, kSpread),
-                 second = trial.draw(rows, padded, run.dtype, kSpread);
-    const std::vector<int32_t> labels = trial.draw_integers(rows, vocab);
-    const Operand x(context, first, run.dtype), y(context, second, run.dtype),
-        loss(context, 1, rows, DType::kF32), nll(context, 1, rows, DType::kF32);
-    const Numbers device_labels(context, labels);
-    const Numbers<int32_t> device_tokens(context, {static_cast<int32_t>(tokens)});
-    const Numbers<float> device_scale(context, {scale});
-    r_drop(context, {.pass = {.logits = x.view(),
-                              .labels = device_labels.data(),
-                              .weights = nullptr,
-                              .tokens = device_tokens.data(),
-                              .vocab = vocab,
-                              .smoothing = run.model.label_smoothing,
-                              .soft = {},
-                              .gradient_scale = device_scale.data(),
-                              .loss = loss.view(),
-                              .nll = nll.view()},
-                     .second = y.view(),
-                     .alpha = alpha});
-    Matrix d_first(rows, padded), d_second(rows, padded), expected_loss(1, rows), expected_nll(1, rows);
-    const auto smoothing = static_cast<double>(run.model.label_smoothing);
-    const double quarter = static_cast<double>(alpha) / 4.0;
-    context.pool().for_each(tokens, [&](int64_t t, int) {
-      const int32_t label = labels[static_cast<size_t>(t)];
-      const auto add_pass = [&](const Matrix& a, const Matrix& b, Matrix& gradient) {
-        const double a_normal = log_sum_exp(a.row(t), vocab), b_normal = log_sum_exp(b.row(t), vocab);
-        const auto ratio = [&](int64_t w) { return (a.at(t, w) - a_normal) - (b.at(t, w) - b_normal); };
-        double divergence = 0.0;
-        for (int64_t w = 0; w < vocab; ++w) divergence += std::exp(a.at(t, w) - a_normal) * ratio(w);
-        expected_nll.at(0, t) += (a_normal - a.at(t, label)) / 2.0;
-        expected_loss.at(0, t) += quarter * divergence;
-        for (int64_t w = 0; w < vocab; ++w) {
-          const double p = std::exp(a.at(t, w) - a_normal), r = std::exp(b.at(t, w) - b_normal);
-          const double q = smoothing / static_cast<double>(vocab) + (w == label ? 1.0 - smoothing : 0.0);
-          expected_loss.at(0, t) -= q * (a.at(t, w) - a_normal) / 2.0;
-          gradient.at(t, w) =
-              static_cast<double>(scale) * ((p - q) / 2.0 + quarter * (p * (ratio(w) - divergence) + p - r));
-        }
-      };
-      add_pass(first, second, d_first);
-      add_pass(second, first, d_second);
-    });
-    const double typical = 1.0 / static_cast<double>(vocab);
-    const auto counted = [&](const Operand& of) {
-      return of.view().row_range(0, tokens).col_range(0, vocab);
-    };
-    trial.expect("d_logits of the first pass", counted(x), d_first, run.close, typical);
-    trial.expect("d_logits of the second pass", counted(y), d_second, run.close, typical);
-    trial.expect("d_logits of padding", y.view().row_range(tokens, rows - tokens), Matrix(1, padded),
-                 {0.0, 0.0});
     trial.expect("loss", loss, expected_loss, kCloseSingle);
     trial.expect("nll", nll, expected_nll, kCloseSingle);
   });
@@ -254,7 +191,6 @@ void try_search(SelftestRun& run) {
 
 void try_scores(SelftestRun& run) {
   for (const bool weighted : {false, true}) try_cross_entropy(run, weighted);
-  try_r_drop(run);
   try_search(run);
 }
 

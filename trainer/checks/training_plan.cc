@@ -22,7 +22,6 @@
 #include "trainer/run_shape.h"
 #include "trainer/schedule_options.h"
 #include "trainer/stages.h"
-#include "trainer/teacher_models.h"
 #include "trainer/text.h"
 #include "trainer/validation.h"
 
@@ -45,14 +44,8 @@ constexpr int kMinKeptCheckpoints = 2;  // CheckpointSaver always keeps at least
 /// The parts of a plan that depend on the number of shards.
 class Planner {
  public:
-  /// `teachers` is null if there are none.
-  Planner(const TrainOptions& options, const PlannedMachine& machine, const data::Corpus& corpus,
-          const TeacherModels* teachers)
-      : options_(options),
-        dtype_(dtype_of(options.precision)),
-        machine_(machine),
-        corpus_(corpus),
-        teachers_(teachers) {
+  Planner(const TrainOptions& options, const PlannedMachine& machine, const data::Corpus& corpus)
+      : options_(options), dtype_(dtype_of(options.precision)), machine_(machine), corpus_(corpus) {
     declare_transformer(options_.model, store_);
     freeze_parameters(options_.freeze, store_);
   }
@@ -92,13 +85,7 @@ class Planner {
                                      options_));
     exactly("activations", Transformer::planned_bytes(options_.model, machine_.device, dtype_,
                                                       model_capacity(batches, corpus_, machine_.device),
-                                                      options_.kept_activations(), options_.r_drop > 0.0));
-    if (teachers_ != nullptr) {
-      exactly("parameters of teachers", static_cast<size_t>(teachers_->parameter_bytes()));
-      exactly("activations of teachers",
-              static_cast<size_t>(teachers_->activation_bytes(
-                  machine_.device, model_capacity(batches, corpus_, machine_.device))));
-    }
+                                                      options_.kept_activations()));
     if (machine_.ranks > 1 && options_.gradient_dtype != master)
       exactly("gradients to be sent", static_cast<size_t>(gradients(options_.gradient_dtype)));
     if (sums_in_tree(options_.reduction, options_.gradient_dtype, machine_.device, machine_.ranks))
@@ -169,14 +156,13 @@ class Planner {
     const int64_t packed = machine_.device == Device::kCpu ? store_.flat_size() : 0;
     return static_cast<size_t>((cache + packed) * width) +
            Transformer::planned_bytes(model, machine_.device, dtype_, {rows, 1, static_cast<int>(rows)},
-                                      KeptActivations::kNone, /*two_passes=*/false);
+                                      KeptActivations::kNone);
   }
 
   const TrainOptions& options_;
   const DType dtype_;
   const PlannedMachine& machine_;
   const data::Corpus& corpus_;
-  const TeacherModels* const teachers_;
   ParameterStore store_;
 };
 
@@ -289,15 +275,14 @@ int64_t steps_of_stages(const TrainingPlan& plan) {
   return steps;
 }
 
-void predict(TrainingPlan& plan, const TrainOptions& options, const data::Corpus& corpus,
-             const std::vector<TransformerConfig>& teachers) {
+void predict(TrainingPlan& plan, const TrainOptions& options, const data::Corpus& corpus) {
   const auto pairs = static_cast<double>(corpus.train().size());
   const auto of_a_pair = [&](const data::SentenceArray& side) {
     return static_cast<double>(side.total_tokens()) / pairs;
   };
   if (options.recompute) {
-    plan.recomputed = recomputed_share(options.model, of_a_pair(corpus.train().source),
-                                       of_a_pair(corpus.train().target), teachers);
+    plan.recomputed =
+        recomputed_share(options.model, of_a_pair(corpus.train().source), of_a_pair(corpus.train().target));
   }
   if (!plan.machine.link) return;
   plan.predicted = predict_step(*plan.machine.link, {.model = options.model,
@@ -306,15 +291,13 @@ void predict(TrainingPlan& plan, const TrainOptions& options, const data::Corpus
                                                      .gradient_dtype = options.gradient_dtype,
                                                      .precision = dtype_of(options.precision),
                                                      .recompute = options.recompute,
-                                                     .two_passes = plan.passes == 2,
                                                      .shard_optimizer = options.shard_optimizer,
                                                      .ranks = plan.machine.ranks,
                                                      .ranks_per_host = plan.machine.ranks_per_host,
                                                      .shards = plan.shards,
                                                      .freeze = options.freeze,
                                                      .source_tokens = of_a_pair(corpus.train().source),
-                                                     .target_tokens = of_a_pair(corpus.train().target),
-                                                     .teachers = teachers});
+                                                     .target_tokens = of_a_pair(corpus.train().target)});
 }
 
 /// Throws as embedding_files() and read_embeddings().
@@ -425,12 +408,8 @@ TrainingPlan plan_training(const TrainOptions& given, const PlannedMachine& mach
   plan.machine = machine;
   if (plan.machine.ranks_per_host == 0) plan.machine.ranks_per_host = machine.ranks;
   plan.shards = resolved_shards(options, {}, machine.ranks, machine.device, longest_rows(corpus));
-  plan.passes = options.r_drop > 0.0 ? 2 : 1;
   plan.shards_of_a_rank = (plan.shards + machine.ranks - 1) / machine.ranks;
-  Context host(ContextOptions{.threads = 1});
-  std::optional<TeacherModels> teachers;
-  if (!options.teachers.empty()) teachers.emplace(host, options, corpus);
-  const Planner planner(options, plan.machine, corpus, teachers ? &*teachers : nullptr);
+  const Planner planner(options, plan.machine, corpus);
   const data::BatchSource batches = planner.batches(plan.shards);
   plan.parameters = planner.parameters();
   plan.frozen_parameters = planner.frozen_parameters();
@@ -438,7 +417,7 @@ TrainingPlan plan_training(const TrainOptions& given, const PlannedMachine& mach
   plan.corpus_bytes = static_cast<int64_t>(std::filesystem::file_size(corpus.path()));
   plan.pairs = corpus.train().size();
   count_steps(plan, planner, options, corpus.train());
-  predict(plan, options, corpus, teachers ? teachers->configs() : std::vector<TransformerConfig>());
+  predict(plan, options, corpus);
   plan.steps = options.max_steps;
   plan.schedule = describe_schedule(options);
   check_schedule_is_validated(options, has_validation_pairs(options, corpus));

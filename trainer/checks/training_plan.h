@@ -54,7 +54,6 @@ struct TrainingPlan {
   int shards = 0;                 // of a global batch
   int shards_of_a_rank = 0;       // maximum over the ranks
   MicroBatchCapacity micro_batch = {};
-  int passes = 1;           // over each micro-batch: 2 with R-Drop
   double recomputed = 0.0;  // operations of --recompute, as a share of those without it
   std::vector<PlannedMemory> memory;
   int64_t corpus_bytes = 0;  // mapped, one copy a host, which the system may drop and read again

@@ -50,14 +50,6 @@ double all_operations(const TransformerConfig& model, bool recompute, const Laye
   return 3 * forward_operations(model, of) + (recompute ? repeated_operations(model, of) : 0.0);
 }
 
-/// The forward operations of all teachers.
-double teachers_operations(const std::vector<TransformerConfig>& teachers, double source, double target) {
-  double sum = 0.0;
-  for (const TransformerConfig& teacher : teachers)
-    sum += forward_operations(teacher, operations_of(teacher, source, target));
-  return sum;
-}
-
 int host_count(const ScalingInputs& run) {
   return (run.ranks + run.ranks_per_host - 1) / run.ranks_per_host;
 }
@@ -81,15 +73,13 @@ int most_partial_sums(int shards, int ranks) {
 }  // namespace
 
 std::vector<ReadyMoment> ready_moments(const TransformerConfig& model, const std::vector<std::string>& freeze,
-                                       bool recompute, double source_tokens, double target_tokens,
-                                       const std::vector<TransformerConfig>& teachers) {
+                                       bool recompute, double source_tokens, double target_tokens) {
   ParameterStore store;
   const TransformerIds ids = declare_transformer(model, store);
   freeze_parameters(freeze, store);
   const LayerOperations of = operations_of(model, source_tokens, target_tokens);
-  const double of_teachers = teachers_operations(teachers, source_tokens, target_tokens);
-  const double all = all_operations(model, recompute, of) + of_teachers;
-  double done = of_teachers + forward_operations(model, of) + 2 * of.output;
+  const double all = all_operations(model, recompute, of);
+  double done = forward_operations(model, of) + 2 * of.output;
   std::vector<ReadyMoment> moments;
   const auto reach = [&](ParameterId first, double operations, bool repeated = false) {
     done += (repeated ? 3 : 2) * operations;
@@ -108,19 +98,15 @@ std::vector<ReadyMoment> ready_moments(const TransformerConfig& model, const std
   return moments;
 }
 
-double loss_moment(const TransformerConfig& model, bool recompute, double source_tokens, double target_tokens,
-                   const std::vector<TransformerConfig>& teachers) {
+double loss_moment(const TransformerConfig& model, bool recompute, double source_tokens,
+                   double target_tokens) {
   const LayerOperations of = operations_of(model, source_tokens, target_tokens);
-  const double of_teachers = teachers_operations(teachers, source_tokens, target_tokens);
-  return (of_teachers + forward_operations(model, of) + 2 * of.output) /
-         (of_teachers + all_operations(model, recompute, of));
+  return (forward_operations(model, of) + 2 * of.output) / all_operations(model, recompute, of);
 }
 
-double recomputed_share(const TransformerConfig& model, double source_tokens, double target_tokens,
-                        const std::vector<TransformerConfig>& teachers) {
+double recomputed_share(const TransformerConfig& model, double source_tokens, double target_tokens) {
   const LayerOperations of = operations_of(model, source_tokens, target_tokens);
-  return repeated_operations(model, of) /
-         (all_operations(model, false, of) + teachers_operations(teachers, source_tokens, target_tokens));
+  return repeated_operations(model, of) / all_operations(model, false, of);
 }
 
 double exchange_seconds(const PlannedLink& link, int ranks, double bytes) {
@@ -179,7 +165,7 @@ PredictedStep predict_step(const PlannedLink& link, const ScalingInputs& run) {
   declare_transformer(run.model, store);
   freeze_parameters(run.freeze, store);
   const std::vector<ReadyMoment> moments =
-      ready_moments(run.model, run.freeze, run.recompute, run.source_tokens, run.target_tokens, run.teachers);
+      ready_moments(run.model, run.freeze, run.recompute, run.source_tokens, run.target_tokens);
   const auto element = static_cast<int64_t>(size_of(run.gradient_dtype));
   const bool shares = run.shard_optimizer && run.ranks > 1;
   const auto to_owners = [&](double bytes) {
@@ -197,13 +183,12 @@ PredictedStep predict_step(const PlannedLink& link, const ScalingInputs& run) {
     step.sums += seconds;
   };
   const auto moment_of = [&](double share) { return step.compute - (1.0 - share) * micro_batch; };
-  take(moment_of(loss_moment(run.model, run.recompute, run.source_tokens, run.target_tokens, run.teachers)),
+  take(moment_of(loss_moment(run.model, run.recompute, run.source_tokens, run.target_tokens)),
        sum_seconds(link, run, kBytesOfLoss));
   for (const ReadyMoment& moment : moments) {
     buckets.ready(moment.begin, [&](int64_t, int64_t count) {
       const auto bytes = static_cast<double>(count * element);
-      take(moment_of(run.two_passes ? (1.0 + moment.share) / 2.0 : moment.share),
-           shares ? to_owners(bytes) : sum_seconds(link, run, bytes));
+      take(moment_of(moment.share), shares ? to_owners(bytes) : sum_seconds(link, run, bytes));
     });
   }
   if (run.device == Device::kCpu) take(step.compute, library_seconds(link, run, kBytesOfHostNumbers));

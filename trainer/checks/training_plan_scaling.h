@@ -31,7 +31,6 @@ struct ScalingInputs {
   DType gradient_dtype;
   DType precision;  // of the parameters that --shard-optimizer exchanges
   bool recompute;
-  bool two_passes;  // R-Drop
   bool shard_optimizer;
   int ranks;
   int ranks_per_host;
@@ -39,7 +38,6 @@ struct ScalingInputs {
   std::vector<std::string> freeze;  // TrainOptions::freeze
   double source_tokens;             // of a sentence pair, on average
   double target_tokens;
-  std::vector<TransformerConfig> teachers = {};  // of --teacher
 };
 
 /// A step of several ranks: a prediction.
@@ -60,20 +58,17 @@ struct ReadyMoment {
   double share;
 };
 
-/// The calls of GradientsReady in a micro-batch of sentences of that length, in order, with one pass; in the
-/// second of two passes gradients are complete at (1 + share) / 2, and the loss at the same share. Teachers
-/// compute before the first. What `freeze` saves of backward is not taken into account.
+/// The calls of GradientsReady in a micro-batch of sentences of that length, in order. What `freeze` saves of
+/// backward is not taken into account.
 std::vector<ReadyMoment> ready_moments(const TransformerConfig& model, const std::vector<std::string>& freeze,
-                                       bool recompute, double source_tokens, double target_tokens,
-                                       const std::vector<TransformerConfig>& teachers = {});
+                                       bool recompute, double source_tokens, double target_tokens);
 
 /// The moment, as that of ReadyMoment, at which the loss is complete.
-double loss_moment(const TransformerConfig& model, bool recompute, double source_tokens, double target_tokens,
-                   const std::vector<TransformerConfig>& teachers = {});
+double loss_moment(const TransformerConfig& model, bool recompute, double source_tokens,
+                   double target_tokens);
 
 /// Operations of --recompute, as a share of those of a step without it.
-double recomputed_share(const TransformerConfig& model, double source_tokens, double target_tokens,
-                        const std::vector<TransformerConfig>& teachers = {});
+double recomputed_share(const TransformerConfig& model, double source_tokens, double target_tokens);
 
 /// Seconds of NCCL's reduce-scatter, or all-gather, of `bytes` in all, as rings, with p ranks on m hosts of l
 /// ranks each, n bytes, latency a and b = 1 / bytes_per_second between hosts, a' and b' inside them:

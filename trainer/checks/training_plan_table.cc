@@ -77,10 +77,6 @@ std::string plan_table(const TrainingPlan& plan) {
   add_line(text, "micro-batches of a step", std::to_string(plan.shards));
   text += fmt::format("  {} per rank, of {} source and {} target rows\n", plan.shards_of_a_rank,
                       thousands(plan.micro_batch.source_rows), thousands(plan.micro_batch.target_rows));
-  if (plan.passes > 1) {
-    add_line(text, "  passes over each", std::to_string(plan.passes));
-    text += fmt::format("  for --r-drop: {} times the operations of a step\n", plan.passes);
-  }
   if (plan.recomputed > 0.0) {
     add_line(text, "  computed again", fmt::format("{:.0f} %", 100.0 * plan.recomputed));
     text += "  of the operations of a step, for --recompute\n";

@@ -22,12 +22,9 @@ namespace {
 using nlohmann::json;
 
 /// Written only if it is not the default, as older files do not have it.
-constexpr const char* kLaterKeys[] = {"zero_word",         "marian_positions",
-                                      "zero_start",        "swish",
-                                      "output_bias",       "tie",
-                                      "source_vocab_size", "activation_dropout",
-                                      "dropout_source",    "dropout_target",
-                                      "encoder_layerdrop", "decoder_layerdrop"};
+constexpr const char* kLaterKeys[] = {
+    "zero_word", "marian_positions",  "zero_start",         "swish",          "output_bias",
+    "tie",       "source_vocab_size", "activation_dropout", "dropout_source", "dropout_target"};
 
 bool is_later(std::string_view key) {
   return std::find(std::begin(kLaterKeys), std::end(kLaterKeys), key) != std::end(kLaterKeys);
@@ -59,8 +56,6 @@ void visit_fields(Config& config, Visit&& visit) {
   visit("activation_dropout", config.activation_dropout);
   visit("dropout_source", config.dropout_source);
   visit("dropout_target", config.dropout_target);
-  visit("encoder_layerdrop", config.encoder_layerdrop);
-  visit("decoder_layerdrop", config.decoder_layerdrop);
 }
 
 template <typename T>

@@ -39,8 +39,7 @@ class CrossEntropy : public ::testing::TestWithParam<LogitsCase> {
     std::vector<double> totals;  // after 1 and 2
   };
   /// `logits` is overwritten by the gradient, if that is wanted. Without `weights` the rows have none.
-  Results run(float smoothing, bool gradient, const std::vector<float>& weights = {},
-              const SoftTargets& soft = {}) const {
+  Results run(float smoothing, bool gradient, const std::vector<float>& weights = {}) const {
     const auto& [rows, cols, gap] = GetParam().size;
     const DType master = master_dtype(GetParam().dtype);
     const MatrixOperand device_logits(logits_, gap), loss(1, rows, master), nll(1, rows, master);
@@ -56,7 +55,6 @@ class CrossEntropy : public ::testing::TestWithParam<LogitsCase> {
                                    .tokens = tokens.data(),
                                    .vocab = GetParam().vocab,
                                    .smoothing = smoothing,
-                                   .soft = soft,
                                    .gradient = gradient,
                                    .gradient_scale = gradient ? scale.data() : nullptr,
                                    .loss = loss.view(),
@@ -145,128 +143,6 @@ TEST_P(CrossEntropy, EqualWeightsOfAPowerOfTwoScaleTheBitsOfNone) {
     expect_scaled("loss", got.loss, none.loss);
     expect_scaled("nll", got.nll, none.nll);
     expect_scaled("gradient", got.gradient, none.gradient);
-  }
-}
-
-/// Soft targets of all rows: of all tokens, or of `count` that are listed and have the label among them.
-class Targets {
- public:
-  Targets(int64_t rows, int64_t vocab, int64_t count, DType master, const std::vector<int32_t>& labels)
-      : probabilities_(Buffer::random(rows, count == 0 ? vocab : count, master, 5)), listed_(count > 0) {
-    std::mt19937 generator(11);
-    const int64_t cols = probabilities_.view().cols;
-    std::vector<int32_t> order(static_cast<size_t>(vocab));
-    for (int64_t t = 0; t < rows; ++t) {
-      double sum = 0.0;
-      for (int64_t i = 0; i < cols; ++i) sum += std::pow(probabilities_.get(t, i), 2);
-      for (int64_t i = 0; i < cols; ++i)
-        probabilities_.set(t * cols + i, std::pow(probabilities_.get(t, i), 2) / sum);
-      std::iota(order.begin(), order.end(), 0);
-      std::shuffle(order.begin(), order.end(), generator);
-      if (t % 2 == 0 && labels[static_cast<size_t>(t)] >= 0)
-        std::iter_swap(order.begin(), std::find(order.begin(), order.end(), labels[static_cast<size_t>(t)]));
-      indices_.insert(indices_.end(), order.begin(), order.begin() + cols);
-    }
-    device_indices_.emplace(indices_);
-    device_probabilities_.emplace(probabilities_, listed_ ? 3 : 8);
-  }
-
-  SoftTargets view(float weight, float temperature) const {
-    return {.probabilities = device_probabilities_->view(),
-            .indices = listed_ ? device_indices_->data() : nullptr,
-            .weight = weight,
-            .temperature = temperature};
-  }
-  /// Those of a row, by token.
-  std::vector<double> of(int64_t row, int64_t vocab) const {
-    std::vector<double> all(static_cast<size_t>(vocab));
-    const int64_t cols = probabilities_.view().cols;
-    for (int64_t i = 0; i < cols; ++i)
-      all[static_cast<size_t>(listed_ ? indices_[static_cast<size_t>(row * cols + i)] : i)] =
-          probabilities_.get(row, i);
-    return all;
-  }
-
- private:
-  Buffer probabilities_;
-  bool listed_;
-  std::vector<int32_t> indices_;
-  std::optional<ArrayOperand<int32_t>> device_indices_;
-  std::optional<MatrixOperand> device_probabilities_;
-};
-
-class SoftCrossEntropy : public CrossEntropy {};
-VENTRIS_FOR_CASES(SoftCrossEntropy, cross_entropy_cases());
-
-/// A count of 0: of all tokens.
-struct SoftKind {
-  float weight, temperature;
-  int64_t count;
-};
-
-TEST_P(SoftCrossEntropy, WithSoftTargetsMatchesTheReference) {
-  const auto& [rows, cols, gap] = GetParam().size;
-  const DType master = master_dtype(GetParam().dtype);
-  const int64_t vocab = GetParam().vocab;
-  const auto eps = static_cast<double>(0.1F);
-  for (const auto& [soft_weight, temperature, count] :
-       {SoftKind{0.5F, 1.0F, 1}, SoftKind{0.3F, 2.5F, 8}, SoftKind{1.0F, 1.0F, 256}, SoftKind{0.7F, 1.0F, 0},
-        SoftKind{0.5F, 0.5F, 0}}) {
-    SCOPED_TRACE(::testing::Message() << "weight " << soft_weight << ", T " << temperature << ", " << count);
-    const Targets targets(rows, vocab, std::min(count, vocab), master, labels_);
-    const std::vector<float> weights = count == 8 ? std::vector<float>{} : unequal_weights();
-    const auto share = static_cast<double>(soft_weight), heat = static_cast<double>(temperature);
-    std::vector<double> loss(static_cast<size_t>(rows)), nll(static_cast<size_t>(rows));
-    std::vector<double> gradient(static_cast<size_t>(rows * cols));
-    for (int64_t t = 0; t < GetParam().tokens; ++t) {
-      const auto at = static_cast<size_t>(t);
-      const double weight = weights.empty() ? 1.0 : static_cast<double>(weights[at]);
-      const double normal = log_sum_exp(logits_, t, vocab);
-      double sum = 0.0;
-      for (int64_t w = 0; w < vocab; ++w) sum += std::exp(logits_.get(t, w) / heat);
-      const std::vector<double> r = targets.of(t, vocab);
-      for (int64_t w = 0; w < vocab; ++w) {
-        const double log_p = logits_.get(t, w) - normal, log_s = logits_.get(t, w) / heat - std::log(sum);
-        const double q = eps / static_cast<double>(vocab) + (w == labels_[at] ? 1.0 - eps : 0.0);
-        const double of_token = r[static_cast<size_t>(w)];
-        loss[at] -= weight * ((1.0 - share) * q * log_p + share * heat * heat * of_token * log_s);
-        if (w == labels_[at]) nll[at] = -weight * log_p;
-        gradient[static_cast<size_t>(t * cols + w)] =
-            kGradientScale * weight *
-            ((1.0 - share) * (std::exp(log_p) - q) + share * heat * (std::exp(log_s) - of_token));
-      }
-    }
-    const Results got = run(0.1F, true, weights, targets.view(soft_weight, temperature));
-    expect_close("loss", got.loss, loss, tolerance_of(master));
-    expect_close("nll", got.nll, nll, tolerance_of(master));
-    // A bf16 gradient is one rounding of the right number.
-    const Tolerance tolerance = tolerance_of(GetParam().dtype);
-    expect_close("gradient", got.gradient, gradient, {tolerance.absolute * 1e-2, tolerance.relative});
-    for (int64_t i = 0; i < rows * cols; ++i) {
-      const bool counts = i / cols < GetParam().tokens && i % cols < vocab;
-      ASSERT_TRUE(counts || got.gradient.get(i) == 0.0) << "element " << i << " of the padding";
-    }
-    const Results without = run(0.1F, false, weights, targets.view(soft_weight, temperature));
-    expect_close("loss without gradient", without.loss, loss, tolerance_of(master));
-    expect_same_bits("logits", without.gradient, logits_);
-  }
-}
-
-TEST_P(SoftCrossEntropy, SoftTargetsOfWeightZeroGiveTheBitsOfNone) {
-  const std::vector<float> weights = unequal_weights();
-  const Results none = run(0.1F, true, weights);
-  for (const auto& [soft_weight, temperature, count] :
-       {SoftKind{0.0F, 1.0F, 8}, SoftKind{0.0F, 2.5F, 8}, SoftKind{0.0F, 1.0F, 0}, SoftKind{0.0F, 0.5F, 0}}) {
-    SCOPED_TRACE(::testing::Message() << "T " << temperature << ", " << count);
-    const Targets targets(GetParam().size.rows, GetParam().vocab, std::min(count, GetParam().vocab),
-                          master_dtype(GetParam().dtype), labels_);
-    const Results got = run(0.1F, true, weights, targets.view(soft_weight, temperature));
-    const auto expect_equal = [](const char* name, const Buffer& a, const Buffer& b) {
-      for (int64_t i = 0; i < a.size(); ++i) ASSERT_EQ(a.get(i), b.get(i)) << name << " " << i;
-    };
-    expect_equal("loss", got.loss, none.loss);
-    expect_equal("nll", got.nll, none.nll);
-    expect_equal("gradient", got.gradient, none.gradient);
   }
 }
 

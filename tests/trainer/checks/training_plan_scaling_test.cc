@@ -21,7 +21,6 @@ ScalingInputs base_of(int ranks, Device device, Reduction reduction = Reduction:
           .gradient_dtype = DType::kF32,
           .precision = DType::kBF16,
           .recompute = false,
-          .two_passes = false,
           .shard_optimizer = false,
           .ranks = ranks,
           .ranks_per_host = ranks,
@@ -57,21 +56,6 @@ TEST(ReadyMoments, AreTheCallsOfBackward) {
     EXPECT_EQ(predicted, begins);
     EXPECT_DOUBLE_EQ(before, 1.0);
   }
-}
-
-TEST(ReadyMoments, ComeAfterTheTeachers) {
-  const TransformerConfig config = testing::tiny_config(false);
-  // Forward and backward are three times a forward pass, with the teacher it is four.
-  EXPECT_DOUBLE_EQ(loss_moment(config, false, 3.0, 2.0, {config}),
-                   (3 * loss_moment(config, false, 3.0, 2.0) + 1) / 4);
-  const std::vector<ReadyMoment> alone = ready_moments(config, {}, false, 3.0, 2.0);
-  const std::vector<ReadyMoment> taught = ready_moments(config, {}, false, 3.0, 2.0, {config, config});
-  ASSERT_EQ(taught.size(), alone.size());
-  for (size_t i = 0; i < alone.size(); ++i) {
-    EXPECT_EQ(taught[i].begin, alone[i].begin);
-    EXPECT_DOUBLE_EQ(taught[i].share, (3 * alone[i].share + 2) / 5);
-  }
-  EXPECT_DOUBLE_EQ(recomputed_share(config, 3.0, 2.0, {config}), recomputed_share(config, 3.0, 2.0) * 3 / 4);
 }
 
 TEST(SumSeconds, FollowTheirFormulas) {
