@@ -1,14 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <bit>
 #include <cstdint>
 
 #include "backend/small_matmul_cpu.h"
-
-#if defined(__AVX2__)
-#include <immintrin.h>
-#endif
 
 /// What products of a few rows with a panel of columns share: sums in registers.
 namespace ventris {
@@ -63,8 +58,7 @@ template <int kCount>
 /// sum[i] += row i of a times `depth` rows of the panel b, in order of depth.
 template <int kCount>
 [[gnu::always_inline]] inline void multiply_steps(int64_t depth, const float* a, int64_t row_step,
-                                                  int64_t depth_step, const float* b,
-                                                  Sum (&sum)[kCount][kPanelVectors]) {
+                                                  const float* b, Sum (&sum)[kCount][kPanelVectors]) {
   constexpr int64_t kPanel = kPanelVectors * kLanes<float>;
   // Where two threads share a core its instructions are the limit, not its multipliers.
 #pragma GCC unroll 4
@@ -74,34 +68,11 @@ template <int kCount>
     for (int v = 0; v < kPanelVectors; ++v) row[v] = load_vector(b + k * kPanel + v * kLanes<float>);
 #pragma GCC unroll 8
     for (int i = 0; i < kCount; ++i) {
-      const Sum factor = in_all_lanes(a[i * row_step + k * depth_step]);
+      const Sum factor = in_all_lanes(a[i * row_step + k]);
 #pragma GCC unroll 4
       for (int v = 0; v < kPanelVectors; ++v) sum[i][v] = fused(factor, row[v], sum[i][v]);
     }
   }
-}
-
-/// Whether a lane of one of the sums is -0.
-template <int kCount>
-[[gnu::always_inline]] inline bool has_negative_zero(const Sum (&sum)[kCount]) {
-  using Bits = VectorOf<float>::index;
-  Bits least = std::bit_cast<Bits>(sum[0]);
-#pragma GCC unroll 16
-  for (int v = 1; v < kCount; ++v) {
-    const Bits bits = std::bit_cast<Bits>(sum[v]);
-    least = bits < least ? bits : least;
-  }
-  const Bits found = least == INT32_MIN;
-#if defined(__AVX512F__)
-  return _mm512_movepi32_mask(std::bit_cast<__m512i>(found)) != 0;
-#elif defined(__AVX2__)
-  return _mm256_movemask_ps(std::bit_cast<__m256>(found)) != 0;
-#else
-  for (int l = 0; l < kLanes<float>; ++l) {
-    if (found[l] != 0) return true;
-  }
-  return false;
-#endif
 }
 
 }  // namespace ventris

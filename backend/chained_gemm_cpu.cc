@@ -1,17 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
-#include "backend/density_cpu.h"
 #include "backend/gemm.h"
 #include "backend/gemm_cache.h"
 #include "backend/gemm_work_cpu.h"
 #include "backend/kernels_cpu.h"
-#include "backend/needed_gemm_cpu.h"
 #include "backend/pack_cpu.h"
 #include "backend/packed_gemm_cpu.h"
 #include "backend/simd_cpu.h"
-#include "backend/sparse_gemm_cpu.h"
-#include "backend/strip_gemm_cpu.h"
+#include "backend/transpose_cpu.h"
 
 namespace ventris {
 namespace {
@@ -22,8 +19,6 @@ constexpr int64_t kDepth = 512;
 constexpr int64_t kColumns = 1024;
 constexpr int64_t kPreparedRows = 192;  // of kDepth, of less depth more
 constexpr int64_t kLeastDepth = 64;
-// Above this share of needed elements few rows have none in a panel.
-constexpr double kMostNeeded = kVectorBytes == 64 ? 0.03 : 0.08;
 
 /// Rows or columns [begin, begin + length) of x.
 ConstTensor part(const ConstTensor& x, bool rows, int64_t begin, int64_t length) {
@@ -35,9 +30,7 @@ template <typename From>
 void widen(Context& context, const ConstTensor& from, bool transposed, const Tensor& to) {
   if (!transposed) return convert<From, float>(context, from, to);
   context.pool().for_ranges(to.rows, kConvertedRows, [&](int64_t begin, int64_t end, int) {
-    for (int64_t r = begin; r < end; ++r) {
-      for (int64_t c = 0; c < to.cols; ++c) to.row<float>(r)[c] = load(from.row<From>(c)[r]);
-    }
+    transpose(from.row<From>(0) + begin, from.stride, to.row<float>(begin), to.stride, end - begin, to.cols);
   });
 }
 
@@ -93,8 +86,6 @@ class ChainedGemm {
   void add_depth(int64_t j, int64_t width, int64_t p, const Tensor& sums) {
     const int64_t length = std::min(work_.depth, work_.k - p);
     const bool last = p + length == work_.k;
-    // Not known to be finite: sparse_gemm_cpu() has looked for zeros, and a sparse packed product would take
-    // the work memory for its own.
     const PackedMatrix b{work_.packed, length, width, Packing::kF32};
     const ConstTensor source =
         part(part(args_.b, !args_.transpose_b, p, length), args_.transpose_b, j, width);
@@ -102,18 +93,16 @@ class ChainedGemm {
     for (int64_t i = 0; i < args_.c.rows; i += work_.prepared_rows) {
       const int64_t height = std::min(work_.prepared_rows, args_.c.rows - i);
       const ConstTensor a = part(part(args_.a, args_.transpose_a, p, length), !args_.transpose_a, i, height);
-      multiply(a,
-               {.a = {},
-                .b = b,
-                .c = sums.row_range(i, height),
-                .bias = last && args_.bias ? args_.bias.col_range(j, width) : ConstTensor{},
-                .relu = last && args_.relu,
-                .accumulate = args_.accumulate || p > 0},
-               args_.needed ? args_.needed.row_range(i, height).col_range(j, width) : ConstTensor{});
+      multiply(a, {.a = {},
+                   .b = b,
+                   .c = sums.row_range(i, height),
+                   .bias = last && args_.bias ? args_.bias.col_range(j, width) : ConstTensor{},
+                   .relu = last && args_.relu,
+                   .accumulate = args_.accumulate || p > 0});
     }
   }
 
-  void multiply(const ConstTensor& a, PackedGemmArgs product, const ConstTensor& needed) {
+  void multiply(const ConstTensor& a, PackedGemmArgs product) {
     product.a = a;
     if (work_.prepared) {
       const Tensor copied = corner(work_.a, product.c.rows, product.b.rows);
@@ -121,7 +110,7 @@ class ChainedGemm {
                  : widen<BF16>(context_, a, args_.transpose_a, copied);
       product.a = copied;
     }
-    needed ? needed_gemm_cpu(context_, product, needed) : packed_gemm_cpu(context_, product);
+    packed_gemm_cpu(context_, product);
   }
 
   Context& context_;
@@ -132,13 +121,9 @@ class ChainedGemm {
 }  // namespace
 
 void chained_gemm_cpu(Context& context, const GemmArgs& args) {
-  if (sparse_gemm_cpu(context, args)) return;
-  if (is_for_strips(args)) return strip_gemm_cpu(context, args);
   const auto bytes = static_cast<size_t>(Workspace(nullptr, args).bytes);
   const Workspace work(static_cast<char*>(context.gemm_cache().padding(bytes)), args);
-  GemmArgs product = args;
-  if (args.bias || args.relu || !args.needed || density(args.needed) > kMostNeeded) product.needed = {};
-  ChainedGemm(context, product, work).run();
+  ChainedGemm(context, args, work).run();
 }
 
 }  // namespace ventris

@@ -32,7 +32,6 @@ struct CpuKernels {
   void (&moving_average)(Context&, const MovingAverageArgs&);
   void (&exchange)(Context&, const ExchangeArgs&);
   void (&find_not_finite)(const FindNotFiniteArgs&);
-  bool (&is_finite)(Context&, const ConstTensor&);
   size_t (&int8_packed_bytes)(int64_t rows, int64_t cols);
   void (&int8_pack)(Context&, const PackArgs&);
   void (&int8_gemm)(Context&, const PackedGemmArgs&);
@@ -40,10 +39,6 @@ struct CpuKernels {
   void (&pack)(Context&, const PackArgs&);
   void (&packed_gemm)(Context&, const PackedGemmArgs&);
   void (&repetition_penalty)(Context&, const RepetitionPenaltyArgs&);
-  /// Part of chained_gemm (backend/sparse_gemm_cpu.h).
-  bool (&sparse_gemm)(Context&, const GemmArgs&);
-  /// Part of packed_gemm (backend/sparse_packed_gemm_cpu.h).
-  bool (&sparse_packed_gemm)(Context&, const PackedGemmArgs&);
   void (&swish_forward)(Context&, const SwishForwardArgs&);
   void (&swish_backward)(Context&, const SwishBackwardArgs&);
   void (&log_softmax_top_k)(Context&, const LogSoftmaxTopKArgs&);

@@ -27,8 +27,6 @@ void gemm(Context& context, const GemmArgs& args) {
   check_optional(args.bias, 1, n, rounded ? args.c.dtype : master_dtype(dtype), "bias");
   VENTRIS_CHECK(!args.accumulate || (!args.bias && !args.relu),
                 "bias and ReLU cannot be combined with accumulation");
-  check_optional(args.needed, m, n, dtype, "needed");
-  VENTRIS_CHECK(!args.accumulate || !args.needed, "a sum that goes on is needed whole");
   VENTRIS_CHECK(!args.column_sums, "linear_backward alone asks for column sums");
   if (m == 0 || n == 0) return;
   if constexpr (kHasCuda) {

@@ -20,9 +20,6 @@ struct GemmArgs {
   ConstTensor bias = {};  // [1, n] of master_dtype(T), on CUDA also of c's; or empty; not with accumulate
   bool relu = false;      // not with accumulate; on CUDA NaN may become 0, as in cuBLASLt
   bool accumulate = false;
-  /// [m, n] of T, or empty: elements of c where it is not positive are not used, and need not be computed.
-  /// Not with accumulate.
-  ConstTensor needed = {};
   /// [1, n] of c's dtype, overwritten by the column sums of b, which is not transposed. Only on CUDA, where
   /// cuBLASLt has such a product; not with bias and ReLU.
   Tensor column_sums = {};

@@ -7,12 +7,9 @@
 #include "backend/cpu_kernels.h"
 #include "backend/int8_gemm_cpu.h"
 #include "backend/int8_pack_cpu.h"
-#include "backend/is_finite_cpu.h"
 #include "backend/kernels_cpu.h"
 #include "backend/pack_cpu.h"
 #include "backend/packed_gemm_cpu.h"
-#include "backend/sparse_gemm_cpu.h"
-#include "backend/sparse_packed_gemm_cpu.h"
 
 #ifndef VENTRIS_KERNEL_TABLE
 #define VENTRIS_KERNEL_TABLE ventris_kernels
@@ -60,7 +57,6 @@ constinit const CpuKernels VENTRIS_KERNEL_TABLE = {
     .moving_average = moving_average_cpu,
     .exchange = exchange_cpu,
     .find_not_finite = find_not_finite_cpu,
-    .is_finite = is_finite_cpu,
     .int8_packed_bytes = int8_packed_bytes_cpu,
     .int8_pack = int8_pack_cpu,
     .int8_gemm = int8_gemm_cpu,
@@ -68,8 +64,6 @@ constinit const CpuKernels VENTRIS_KERNEL_TABLE = {
     .pack = pack_cpu,
     .packed_gemm = packed_gemm_cpu,
     .repetition_penalty = repetition_penalty_cpu,
-    .sparse_gemm = sparse_gemm_cpu,
-    .sparse_packed_gemm = sparse_packed_gemm_cpu,
     .swish_forward = swish_forward_cpu,
     .swish_backward = swish_backward_cpu,
     .log_softmax_top_k = log_softmax_top_k_cpu,

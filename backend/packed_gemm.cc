@@ -38,12 +38,6 @@ void pack(Context& context, const PackArgs& args) {
                                     : cpu_kernels().pack(context, args);
 }
 
-bool is_finite(Context& context, const ConstTensor& x) {
-  VENTRIS_CHECK(context.device() == Device::kCpu, "is_finite exists only on the CPU");
-  VENTRIS_CHECK(x.dtype != DType::kF64, "is_finite in f64");
-  return cpu_kernels().is_finite(context, x);
-}
-
 void packed_gemm(Context& context, const PackedGemmArgs& args) {
   check_packed(context, args.b);
   const DType factor = factor_dtype(args.b.packing);

@@ -31,8 +31,6 @@ struct PackedMatrix {
   int64_t rows = 0;
   int64_t cols = 0;
   Packing packing = Packing::kF32;
-  /// In f32: whether all elements are known to be finite. Then products leave out zeros of the other factor.
-  bool finite = false;
 
   explicit operator bool() const { return data != nullptr; }
 };
@@ -49,9 +47,6 @@ struct PackArgs {
   int64_t first_column = 0;
 };
 void pack(Context& context, const PackArgs& args);
-
-/// Whether x, in f32 or bf16, holds neither NaN nor an infinity. CPU only.
-bool is_finite(Context& context, const ConstTensor& x);
 
 /// c = [c +] a b [+ bias] [then ReLU] on the CPU. Every element is one chain of multiply-adds in
 /// order of k, in f32 (for bf16, pairs of k if the processor multiplies pairs): its bits depend on its row of

@@ -10,7 +10,6 @@
 #include "backend/packed_layout_cpu.h"
 #include "backend/panel_tasks_cpu.h"
 #include "backend/simd_cpu.h"
-#include "backend/sparse_packed_gemm_cpu.h"
 
 #if defined(__AVX512BF16__)
 #include <immintrin.h>
@@ -169,7 +168,7 @@ class Task {
     const auto multiply = [&](int64_t k, int64_t steps) __attribute__((always_inline)) {
       const T* const panel = b_ + (begin + k) * kPackedPanel;
       if constexpr (std::is_same_v<T, float>) {
-        multiply_steps(steps, a + k, stride, 1, panel, sum);
+        multiply_steps(steps, a + k, stride, panel, sum);
       } else {
         multiply_pairs(steps, a + k, stride, panel, sum);
       }
@@ -255,7 +254,6 @@ void multiply_all(Context& context, const PackedGemmArgs& args) {
 
 void packed_gemm_cpu(Context& context, const PackedGemmArgs& args) {
   if (args.a.rows == 0 || args.b.cols == 0) return;
-  if (sparse_packed_gemm_cpu(context, args)) return;
   const bool full = args.c.dtype == DType::kF32;
   if (args.b.packing == Packing::kF32)
     return full ? multiply_all<float, float>(context, args) : multiply_all<float, BF16>(context, args);

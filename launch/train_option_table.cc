@@ -481,8 +481,7 @@ void add_train_options(TrainCommandOptions& options, OptionTable& table) {
   table.toggle(
       "profile", train.profile,
       "Measures the phases of steps and prints at the end their times, their rates in operations "
-      "of the model (also its multiplications by zero that are left out), and the rate relative to that of a "
-      "large matrix product (MFU). On the CPU all steps except the first two are measured; on CUDA every tenth, "
+      "of the model, and the rate relative to that of a large matrix product (MFU). On the CPU all steps except the first two are measured; on CUDA every tenth, "
       "not replayed from a graph and with NVTX ranges for profilers. The results are the same bits.");
   table.toggle("json", options.json, "Prints one JSON object at the end.");
 }

@@ -53,8 +53,7 @@ void FeedForwardLayer::backward(Pass& pass, GradientStream& gradients, const Sav
   const Tensor hidden = saved.hidden.row_range(0, saved.input.rows);
   const Tensor d_hidden = gradients.scratch(hidden.cols);
   outer_.backward_weight(pass, hidden, gradients.branch);
-  outer_.backward_input(pass, gradients.branch, d_hidden, /*accumulate=*/false,
-                        pass.config.swish ? ConstTensor{} : hidden);
+  outer_.backward_input(pass, gradients.branch, d_hidden, /*accumulate=*/false);
   // Of ReLU, f' is 1 where h > 0, and besides only where the mask is 0.
   apply_dropout(pass.context, {.x = d_hidden, .dropout = hidden_dropout(pass)});
   if (pass.config.swish) {

@@ -73,14 +73,12 @@ void Linear::backward_relu_bias(Pass& pass, ConstTensor y, Tensor d_y) const {
                      {.d_y = d_y, .y = y, .d_bias = pass.store.gradient(ids_.bias), .sums_later = true});
 }
 
-void Linear::backward_input(Pass& pass, ConstTensor d_y, Tensor d_x, bool accumulate,
-                            ConstTensor needed) const {
+void Linear::backward_input(Pass& pass, ConstTensor d_y, Tensor d_x, bool accumulate) const {
   gemm(pass.context, {.a = d_y,
                       .b = pass.store.value(ids_.weight),
                       .c = d_x,
                       .transpose_b = true,
-                      .accumulate = accumulate,
-                      .needed = needed});
+                      .accumulate = accumulate});
 }
 
 }  // namespace ventris

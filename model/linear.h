@@ -28,9 +28,8 @@ class Linear {
                            const ColumnGroups& columns = {}) const;
   /// Backward of y = ReLU(x W + b) up to the GEMM: masks d_y in place and adds to db.
   void backward_relu_bias(Pass& pass, ConstTensor y, Tensor d_y) const;
-  /// d_x = d_y W^T, or d_x += d_y W^T with `accumulate`; where it is `needed` (GemmArgs).
-  void backward_input(Pass& pass, ConstTensor d_y, Tensor d_x, bool accumulate,
-                      ConstTensor needed = {}) const;
+  /// d_x = d_y W^T, or d_x += d_y W^T with `accumulate`.
+  void backward_input(Pass& pass, ConstTensor d_y, Tensor d_x, bool accumulate) const;
 
   ParameterId bias() const { return ids_.bias; }
 

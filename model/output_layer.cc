@@ -41,24 +41,11 @@ int64_t OutputLayer::chunk_rows(const TransformerConfig& config, Device device, 
   return std::min(rows, capacity);
 }
 
-namespace {
-
-/// [rows, padded_vocab]. On the CPU rows of f32 are an odd number of lines of the cache apart: the same
-/// columns of many rows then do not map to few of its sets, and the gradient of the table needs no copies of
-/// them (backend/strip_gemm_cpu.h).
-Tensor plan_logits(Arena& arena, const TransformerConfig& config, Device device, DType dtype, int64_t rows) {
-  constexpr int64_t kOfLine = 16;  // numbers of a line; padded_vocab() is an even number of lines
-  const int64_t between = device == Device::kCpu && dtype == DType::kF32 ? kOfLine : 0;
-  return arena.allocate(rows, config.padded_vocab() + between, dtype).col_range(0, config.padded_vocab());
-}
-
-}  // namespace
-
 OutputLayer::Memory OutputLayer::plan(Arena& arena, const TransformerConfig& config, Device device,
                                       DType dtype, int64_t capacity) {
   Memory memory;
   const int64_t rows = chunk_rows(config, device, dtype, capacity);
-  memory.logits = plan_logits(arena, config, device, dtype, rows);
+  memory.logits = arena.allocate(rows, config.padded_vocab(), dtype);
   memory.loss = arena.allocate(1, capacity, master_dtype(dtype));
   memory.nll = arena.allocate(1, capacity, master_dtype(dtype));
   memory.totals = arena.allocate_array<double>(2);

@@ -190,7 +190,6 @@ ParameterStore ParameterStore::packed_copy(Context& context, Packing packing,
     const Tensor from = block(flat_values_, stored.offset, stored.rows, stored.cols);
     if (copy.packed_[id]) {
       pack(context, {.source = from, .transpose = is_in(tables, id), .to = copy.packed_[id]});
-      copy.packed_[id].finite = packing == Packing::kF32 && is_finite(context, from);
     } else {
       cast(context, {.source = from, .destination = copy.kept_[id]});
     }

@@ -7,9 +7,7 @@
 
 #include <algorithm>
 #include <dnnl.hpp>
-#include <random>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "backend/gemm.h"
@@ -32,16 +30,6 @@ struct Matrix {
       const float value = 0.01F * static_cast<float>(i % 13 - 6);
       if (dtype == DType::kF32) view.as<float>()[i] = value;
       if (dtype == DType::kBF16) view.as<BF16>()[i] = BF16(value);
-    }
-  }
-
-  // About `percent` of a hundred elements are positive, at places without a pattern, the others are zero.
-  void thin_out(int64_t percent) {
-    std::mt19937 generator(1);
-    for (int64_t i = 0; i < view.rows * view.cols; ++i) {
-      const float value = static_cast<int64_t>(generator() % 100) < percent ? 0.05F : 0.0F;
-      if (view.dtype == DType::kF32) view.as<float>()[i] = value;
-      if (view.dtype == DType::kBF16) view.as<BF16>()[i] = BF16(value);
     }
   }
 
@@ -98,11 +86,8 @@ const char* no_product() {
 
 enum class Form { kForward, kDataGradient, kWeightGradient, kLogits };
 
-// `in` and `out` are the dimensions of the weights [in, out]; for logits, E is [out, in]. The wider one of
-// the two activations is what ReLU leaves, `percent` of it if that is not 100; the rates are of all
-// arithmetic.
-void measure(benchmark::State& state, Form form, DType dtype, int64_t percent, int64_t tokens, int64_t in,
-             int64_t out) {
+// `in` and `out` are the dimensions of the weights [in, out]; for logits, E is [out, in].
+void measure(benchmark::State& state, Form form, DType dtype, int64_t tokens, int64_t in, int64_t out) {
   Context context({.threads = 1});
   const bool weight_gradient = form == Form::kWeightGradient;
   const bool logits = form == Form::kLogits;
@@ -111,14 +96,10 @@ void measure(benchmark::State& state, Form form, DType dtype, int64_t percent, i
   Matrix weights(logits ? out : in, logits ? in : out, dtype);
   Matrix gradient(in, out, DType::kF32);
   Matrix bias(1, out, DType::kF32);
-  Matrix needed(tokens, in, dtype);
-  if (percent < 100) (in > out ? x : y).thin_out(percent);
-  if (percent < 100) needed.thin_out(percent);
   GemmArgs args{.a = x.view, .b = weights.view, .c = y.view};
   if (form == Form::kForward) args.bias = bias.view;
   if (logits) args.transpose_b = true;
   if (form == Form::kDataGradient) args = {.a = y.view, .b = weights.view, .c = x.view, .transpose_b = true};
-  if (form == Form::kDataGradient && in > out && percent < 100) args.needed = needed.view;
   if (weight_gradient) {
     args = {.a = x.view, .b = y.view, .c = gradient.view, .transpose_a = true, .accumulate = true};
   }
@@ -191,11 +172,10 @@ int register_all() {
   const Layer vocabularies[] = {
       {"tiny logits", 128, 10112}, {"base logits", 512, 10112}, {"base logits", 512, 36992}};
   const auto add = [](const Layer& layer, const char* form_name, Form form, DType dtype, int64_t tokens,
-                      int64_t in, int64_t out, int64_t percent = 100) {
-    const std::string share = percent < 100 ? " of " + std::to_string(percent) + "%" : "";
-    const std::string name = std::string(name_of(dtype)) + "/" + layer.name + "/" + form_name + share + "/" +
+                      int64_t in, int64_t out) {
+    const std::string name = std::string(name_of(dtype)) + "/" + layer.name + "/" + form_name + "/" +
                              std::to_string(tokens) + "x" + std::to_string(in) + "x" + std::to_string(out);
-    benchmark::RegisterBenchmark(name.c_str(), measure, form, dtype, percent, tokens, in, out)
+    benchmark::RegisterBenchmark(name.c_str(), measure, form, dtype, tokens, in, out)
         ->UseManualTime()
         ->MinTime(0.15);
   };
@@ -205,17 +185,6 @@ int register_all() {
         add(layer, "forward", Form::kForward, dtype, tokens, layer.in, layer.out);
         add(layer, "data gradient", Form::kDataGradient, dtype, tokens, layer.in, layer.out);
         add(layer, "weight gradient", Form::kWeightGradient, dtype, tokens, layer.in, layer.out);
-      }
-      for (const int64_t percent : {50, 30, 10, 3}) {
-        for (const Layer& layer : layers) {
-          const std::string_view name = layer.name;
-          if (name.ends_with("ff out"))
-            add(layer, "forward", Form::kForward, dtype, tokens, layer.in, layer.out, percent);
-          if (name.find("ff") != std::string_view::npos)
-            add(layer, "data gradient", Form::kDataGradient, dtype, tokens, layer.in, layer.out, percent);
-          if (name.find("ff") != std::string_view::npos)
-            add(layer, "weight gradient", Form::kWeightGradient, dtype, tokens, layer.in, layer.out, percent);
-        }
       }
       for (const Layer& layer : vocabularies) {
         add(layer, "forward", Form::kLogits, dtype, tokens, layer.in, layer.out);

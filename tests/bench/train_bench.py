@@ -11,8 +11,7 @@ training_flops in model/flop_count.h) divided by the rate of a large square oneD
 is the peak resident set, summed over ranks. Each round runs the whole list, torch.compile only in the first one, as it takes minutes to
 start (it is measured after ten consecutive steps without compilation). The table has medians.
 
-Multiplications by zero that ventris leaves out (backend/sparse_gemm_cpu.h) count as arithmetic: at the start of a run about half of those
-by what ReLU gives, later more. --after N measures where a run is after N updates.
+--after N measures where a run is after N updates.
 """
 import argparse
 import json
