@@ -13,7 +13,7 @@ void linear_backward(Context& context, const LinearBackwardArgs& args) {
   check_tensor(args.d_weight, args.x.cols, args.d_y.cols, master_dtype(dtype), "d_weight");
   check_tensor(args.d_bias, 1, args.d_y.cols, master_dtype(dtype), "d_bias");
   const GemmArgs product = {
-      .a = args.x, .b = args.d_y, .c = args.d_weight, .transpose_a = true, .accumulate = args.accumulate};
+      .a = args.x, .b = args.d_y, .c = args.d_weight, .transpose_a = true, .accumulate = true};
   if constexpr (kHasCuda) {
     if (context.device() == Device::kCuda && linear_backward_cuda(context, args, product)) return;
   }

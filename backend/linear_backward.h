@@ -15,7 +15,6 @@ struct LinearBackwardArgs {
   ConstTensor x;              // [rows, in] T
   ConstTensor d_y;            // [rows, out] T
   Tensor d_weight;            // [in, out] master
-  bool accumulate = true;     // else d_weight is overwritten
   Tensor d_bias;              // [1, out] master
   ColumnGroups columns = {};  // of d_bias; others are neither read nor written; a count of 0: all columns
   bool sums_later = false;    // d_bias is complete only after complete_column_sums (backend/column_sums.h)

@@ -39,4 +39,3 @@
 #include "backend/top_k.h"
 #include "backend/update_plan.h"
 #include "backend/weight_decay.h"
-#include "backend/zero_ranges.h"

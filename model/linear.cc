@@ -35,7 +35,7 @@ void Linear::backward_weight(Pass& pass, ConstTensor x, ConstTensor d_y) const {
                         .b = d_y.col_range(begin, count),
                         .c = pass.store.gradient(ids_.weight).col_range(begin, count),
                         .transpose_a = true,
-                        .accumulate = !pass.overwrites});
+                        .accumulate = true});
   }
 }
 
@@ -62,7 +62,6 @@ void Linear::backward_parameters(Pass& pass, ConstTensor x, ConstTensor d_y,
   linear_backward(pass.context, {.x = x,
                                  .d_y = d_y,
                                  .d_weight = pass.store.gradient(ids_.weight),
-                                 .accumulate = !pass.overwrites,
                                  .d_bias = pass.store.gradient(ids_.bias),
                                  .columns = columns,
                                  .sums_later = true});

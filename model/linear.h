@@ -9,7 +9,7 @@
 namespace ventris {
 
 /// y = x W + b, optionally followed by ReLU, and the parts of its backward pass:
-///   dW += x^T d_y, or = with Pass::overwrites;  db += column sums of d_y;  d_x = d_y W^T
+///   dW += x^T d_y;  db += column sums of d_y;  d_x = d_y W^T
 /// dW and db only in columns that are not frozen.
 class Linear {
  public:

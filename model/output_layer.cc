@@ -72,7 +72,7 @@ void OutputLayer::loss(Pass& pass, ConstTensor hidden, Tensor d_hidden, const Me
                                  .loss = memory.loss.col_range(begin, rows),
                                  .nll = memory.nll.col_range(begin, rows)});
     if (!d_hidden) continue;
-    backward(pass, z, h, d_hidden.row_range(begin, rows), /*accumulate=*/!pass.overwrites || begin > 0);
+    backward(pass, z, h, d_hidden.row_range(begin, rows));
   }
   loss_sum(pass.context, {.loss = memory.loss.col_range(0, all_rows),
                           .nll = memory.nll.col_range(0, all_rows),
@@ -80,26 +80,21 @@ void OutputLayer::loss(Pass& pass, ConstTensor hidden, Tensor d_hidden, const Me
 }
 
 /// Columns of logits that are multiplied: those of the vocabulary where products need no whole tiles. The
-/// rest of the logits is then not written, and the rest of the gradient of E is zero.
+/// rest of the logits is then not written, and the rest of the gradient of E stays zero.
 int64_t OutputLayer::columns(const Pass& pass, DType dtype) {
   const bool exact = pass.context.device() == Device::kCpu && sums_in_one_chain(dtype);
   return exact ? pass.config.vocab_size : pass.config.padded_vocab();
 }
 
 /// With logits Z = h E^T + b: d_h = dZ E;  dE += dZ^T h;  db += column sums of dZ.
-void OutputLayer::backward(Pass& pass, ConstTensor d_logits, ConstTensor hidden, Tensor d_hidden,
-                           bool accumulate) const {
+void OutputLayer::backward(Pass& pass, ConstTensor d_logits, ConstTensor hidden, Tensor d_hidden) const {
   const int64_t used = columns(pass, d_logits.dtype);
   const ConstTensor d_used = d_logits.col_range(0, used);
   gemm(pass.context, {.a = d_used, .b = pass.store.value(table_).row_range(0, used), .c = d_hidden});
   if (const Tensor d_table = pass.store.gradient(table_)) {
-    gemm(pass.context, {.a = d_used,
-                        .b = hidden,
-                        .c = d_table.row_range(0, used),
-                        .transpose_a = true,
-                        .accumulate = accumulate});
-    if (!accumulate && used < d_table.rows)
-      fill_zero(pass.context, d_table.row_range(used, d_table.rows - used));
+    gemm(
+        pass.context,
+        {.a = d_used, .b = hidden, .c = d_table.row_range(0, used), .transpose_a = true, .accumulate = true});
   }
   const Tensor d_bias = bias_ >= 0 ? pass.store.gradient(bias_) : Tensor{};
   if (d_bias) bias_backward(pass.context, {.d_y = d_logits, .d_bias = d_bias});

@@ -44,7 +44,7 @@ class OutputLayer {
 
  private:
   static int64_t columns(const Pass& pass, DType dtype);
-  void backward(Pass& pass, ConstTensor d_logits, ConstTensor hidden, Tensor d_hidden, bool accumulate) const;
+  void backward(Pass& pass, ConstTensor d_logits, ConstTensor hidden, Tensor d_hidden) const;
 
   ParameterId table_;
   ParameterId bias_;  // [padded_vocab], or -1

@@ -65,7 +65,6 @@ struct Pass {
   BatchAttentionWork attention_work = {};     // listed by the stacks' forward passes
   KeptActivations kept;                       // by the model
   bool dropout = false;                       // on in training
-  bool overwrites = false;                    // products write the gradients of weights, and do not add
   uint64_t seed = 0;                          // of dropout
   const AttentionWeights* weights = nullptr;  // filled during forward, if any
   const SearchAttention* search = nullptr;    // attention of the decoder as in a search, or empty

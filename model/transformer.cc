@@ -155,7 +155,7 @@ Transformer::Transformer(Context& context, const TransformerConfig& config, Para
 Transformer::~Transformer() = default;
 
 void Transformer::forward_backward(const MicroBatch& batch, uint64_t dropout_seed,
-                                   const GradientsReady& ready, bool first, const LossReady& loss_ready) {
+                                   const GradientsReady& ready, const LossReady& loss_ready) {
   VENTRIS_CHECK(impl_->kept != KeptActivations::kNone, "the model was made for inference");
   VENTRIS_CHECK(
       batch.source_dropout != nullptr && batch.target_dropout != nullptr && batch.gradient_scale != nullptr,
@@ -170,12 +170,10 @@ void Transformer::forward_backward(const MicroBatch& batch, uint64_t dropout_see
   }
   if (batch.target_rows > 0) {
     pass.dropout = true;
-    pass.overwrites = first;
     pass.seed = dropout_seed;
     impl_->train(pass, complete, loss_ready);
-  } else {
-    if (first) fill_zero(impl_->context, impl_->store.gradients());
-    if (loss_ready) loss_ready();
+  } else if (loss_ready) {
+    loss_ready();
   }
   complete_column_sums(impl_->context);
   if (impl_->config.tie == Tie::kAll)
@@ -220,35 +218,6 @@ void Transformer::attention_weights(const MicroBatch& batch, const AttentionWeig
   Pass pass = impl_->pass(batch, /*source_only=*/false);
   pass.weights = &weights;
   impl_->decode(pass);
-}
-
-std::vector<FlatRange> Transformer::gradients_to_clear() const {
-  const ParameterStore& store = impl_->store;
-  const TransformerIds& ids = impl_->ids;
-  std::vector<ParameterId> written = {ids.output, ids.memory_key_value.weight};  // by products
-  const auto add_layer = [&](const SelfAttentionIds& attention, const FeedForwardIds& feed_forward) {
-    written.insert(written.end(), {attention.query_key_value.weight, attention.output.weight,
-                                   feed_forward.inner.weight, feed_forward.outer.weight});
-  };
-  for (const EncoderLayerIds& layer : ids.encoder) add_layer(layer.self_attention, layer.feed_forward);
-  for (const DecoderLayerIds& layer : ids.decoder) {
-    add_layer(layer.self_attention, layer.feed_forward);
-    written.insert(written.end(), {layer.cross_attention.query.weight, layer.cross_attention.output.weight});
-  }
-  std::sort(written.begin(), written.end());  // in the order of their offsets
-  std::vector<FlatRange> cleared;
-  int64_t end = 0;
-  const auto clear_until = [&](int64_t begin) {
-    if (begin > end) cleared.push_back({end, begin - end});
-  };
-  for (const ParameterId id : written) {
-    if (!store.gradient(id)) continue;
-    clear_until(store.gradient_begin(id));
-    constexpr int64_t kAlignment = 64;  // of tensors in the store
-    end = (store.gradient_begin(id) + store.gradient(id).size() + kAlignment - 1) / kAlignment * kAlignment;
-  }
-  clear_until(store.trained_size());
-  return cleared;
 }
 
 const TransformerConfig& Transformer::config() const {

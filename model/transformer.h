@@ -3,10 +3,8 @@
 
 #include <cstdint>
 #include <memory>
-#include <vector>
 
 #include "backend/context.h"
-#include "backend/zero_ranges.h"
 #include "model/attention_weights.h"
 #include "model/gradients_ready.h"
 #include "model/kept_activations.h"
@@ -38,12 +36,8 @@ class Transformer {
 
   /// Adds batch.gradient_scale * d(sum of loss over target tokens) to the gradients, dropout on, and the loss
   /// to loss_sums(). `ready` and `loss_ready` may be empty. Reads nothing back from the device.
-  /// `first`: of a step; all gradients were zero, or those in gradients_to_clear(): products write the
-  /// others.
   void forward_backward(const MicroBatch& batch, uint64_t dropout_seed, const GradientsReady& ready,
-                        bool first, const LossReady& loss_ready = {});
-  /// The gradients to which the first micro-batch of a step adds: those of vectors and positions.
-  std::vector<FlatRange> gradients_to_clear() const;
+                        const LossReady& loss_ready = {});
 
   /// Adds the loss without dropout to loss_sums(); no gradients.
   void evaluate(const MicroBatch& batch);

@@ -54,8 +54,7 @@ Optimizer::Optimizer(Context& context, ParameterStore& store, const TrainOptions
       learning_rate_(memory_.allocate_array<float>(1)),
       scalars_(memory_.allocate_array<AdamScalars>(1)),
       report_(memory_.allocate_array<StepReport>(1)),
-      learning_rates_{HostBuffer(context, sizeof(float)), HostBuffer(context, sizeof(float))},
-      cleared_{{0, store.trained_size()}} {}
+      learning_rates_{HostBuffer(context, sizeof(float)), HostBuffer(context, sizeof(float))} {}
 
 void Optimizer::set_updates(int64_t updates) {
   copy_to_device(context_, updates_, &updates, sizeof(updates));
@@ -146,7 +145,7 @@ void Optimizer::update(Tensor loss_sums, Communicator& sums) {
     shard_.share_parameters(sums);
   }
   const ProfileRange range(context_, "zeroing gradients");
-  zero_ranges(context_, store_.gradients(), cleared_);
+  fill_zero(context_, store_.gradients());
   fill_zero(context_, loss_sums);
 }
 

@@ -10,10 +10,10 @@
 #include "backend/adam.h"
 #include "backend/arena.h"
 #include "backend/context.h"
+#include "backend/flat_range.h"
 #include "backend/not_finite.h"
 #include "backend/transfer.h"
 #include "backend/update_plan.h"
-#include "backend/zero_ranges.h"
 #include "model/parameters.h"
 #include "trainer/files/checkpoint.h"
 #include "trainer/optimizer_shard.h"
@@ -44,9 +44,6 @@ class Optimizer {
 
   /// The moments are those after that many updates.
   void set_updates(int64_t updates);
-  /// update() clears only these gradients, not all; the others will be overwritten
-  /// (Transformer::gradients_to_clear).
-  void clear_only(std::vector<FlatRange> gradients) { cleared_ = std::move(gradients); }
   /// Enqueues the learning rate of the updates that follow. Waits for the device if it has not read the rate
   /// before the last one.
   void set_learning_rate(double learning_rate);
@@ -94,7 +91,6 @@ class Optimizer {
   StepReport* report_;
   std::array<HostBuffer, 2> learning_rates_;  // pending, alternating
   size_t turn_ = 0;
-  std::vector<FlatRange> cleared_;  // gradients, after an update
 };
 
 /// Those of a skipped step, whichever rank has them: a rank that owns a part of the gradients has the sums of

@@ -211,7 +211,7 @@ void TrainingRun::rehearse() {
                  BatchFeed::Start{batches_.ended(state_.position) ? data::DataPosition{} : state_.position,
                                   state_.step + 1});
   feed.next_step();
-  transformer_->forward_backward(feed.next_micro_batch().batch, options_.seed, {}, /*first=*/false);
+  transformer_->forward_backward(feed.next_micro_batch().batch, options_.seed, {});
   fill_zero(context_, store_.gradients());
   fill_zero(context_, transformer_->loss_sums());
   synchronize(context_);

@@ -30,7 +30,6 @@ TrainingStep::TrainingStep(Context& context, Communicator& communicator, const T
       device_communicator_(make_device_communicator(communicator, context, options.nccl_max_blocks)),
       sums_shards_(options.reduction == Reduction::kReproducible),
       own_work_(context) {
-  optimizer.clear_only(transformer.gradients_to_clear());
   const OptimizerShard& shard = optimizer.shard();
   const int64_t tail = tail_of_sums(store, context.device());
   const int terms = terms_of_tree(options.reduction, shards, communicator.size());
@@ -79,9 +78,8 @@ TrainingStep::Enqueued TrainingStep::enqueue(BatchFeed& feed, double learning_ra
     if (step.abandoned && !last_is_due) continue;
     const BatchFeed::Piece piece = next_micro_batch(feed);
     if (step.abandoned && !last) continue;
-    const bool first = s == begin || sums_shards_;  // a shard that is set aside leaves nothing
-    run(piece, first, last, [&] {
-      transformer_.forward_backward(piece.batch, seed_, last ? ready : GradientsReady(), first,
+    run(piece, last, [&] {
+      transformer_.forward_backward(piece.batch, seed_, last ? ready : GradientsReady(),
                                     last ? loss_ready : LossReady());
       if (last) finish();
     });
@@ -93,7 +91,7 @@ TrainingStep::Enqueued TrainingStep::enqueue(BatchFeed& feed, double learning_ra
     enqueued(++step.micro_batches, end - begin);
   }
   if (begin == end || (step.abandoned && !last_is_due)) {  // a rank without shards still takes part
-    fill_zero(context_, store_.gradients());
+    if (step.abandoned) fill_zero(context_, store_.gradients());
     reduce_loss();
     reduce(0);
     finish();
@@ -154,18 +152,17 @@ void TrainingStep::check_sums() {
   if (device_communicator_) device_communicator_->progress();
 }
 
-void TrainingStep::run(const BatchFeed::Piece& piece, bool first, bool last,
-                       const std::function<void()>& work) {
+void TrainingStep::run(const BatchFeed::Piece& piece, bool last, const std::function<void()>& work) {
   if (context_.profile().measuring()) {
     work();
     measured_flops_ += piece.flops;
   } else {
-    graph_of(piece, first, last).run(work);
+    graph_of(piece, last).run(work);
   }
 }
 
-StepGraph& TrainingStep::graph_of(const BatchFeed::Piece& piece, bool first, bool last) {
-  ShapedGraph& shaped = graphs_[static_cast<size_t>(piece.stage)][first ? 1 : 0][last ? 1 : 0];
+StepGraph& TrainingStep::graph_of(const BatchFeed::Piece& piece, bool last) {
+  ShapedGraph& shaped = graphs_[static_cast<size_t>(piece.stage)][last ? 1 : 0];
   const MicroBatchCapacity shape = {piece.batch.source_rows, piece.batch.target_rows, piece.batch.sentences};
   if (!shaped.graph || shape != shaped.shape) {
     shaped.shape = shape;

@@ -67,8 +67,8 @@ class TrainingStep {
 
   Communicator& sums() { return device_communicator_ ? *device_communicator_ : communicator_; }
   BatchFeed::Piece next_micro_batch(BatchFeed& feed);
-  void run(const BatchFeed::Piece& piece, bool first, bool last, const std::function<void()>& work);
-  StepGraph& graph_of(const BatchFeed::Piece& piece, bool first, bool last);
+  void run(const BatchFeed::Piece& piece, bool last, const std::function<void()>& work);
+  StepGraph& graph_of(const BatchFeed::Piece& piece, bool last);
   /// The loss is that of all shards of this rank: its sum over the ranks overlaps with backward, so that none
   /// of the few, late sums of a step is left for its end.
   void reduce_loss();
@@ -90,8 +90,7 @@ class TrainingStep {
   std::optional<TreeReducer> tree_reducer_;            // sums_in_tree()
   bool sums_shards_;                                   // tree_reducer_ sums the shards of this rank too
   Stopwatch own_work_;                                 // outlives the graphs
-  /// By stage, and whether it is the first, and the last, of the step.
-  std::array<std::array<std::array<ShapedGraph, 2>, 2>, 2> graphs_;
+  std::array<std::array<ShapedGraph, 2>, 2> graphs_;   // by stage, and whether it is the last of the step
   FlopCount measured_flops_;
 };
 

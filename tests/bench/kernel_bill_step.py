@@ -47,14 +47,6 @@ class Preset:
         encoder = attention + feed_forward + 2 * 2 * d
         return self.layers * (2 * encoder + attention + 2 * d) + self.vocabulary * d
 
-    @property
-    def added_gradients(self):
-        """(elements, ranges) of the gradients that are cleared, of all vectors; products write the others."""
-        d, layers = self.d_model, self.layers
-        norms = 2 * 2 * d
-        of_encoder = 3 * d + d + self.d_ff + d + norms
-        return layers * (2 * of_encoder + d + d + 2 * d + 2 * d), 10 * layers + 1
-
 
 OUTPUT = "output layer and loss"
 PRESETS = {"base": Preset(6, 512, 2048, 8), "big": Preset(6, 1024, 4096, 16)}
@@ -98,7 +90,6 @@ KERNELS = {
     "plan": Kernel("update_plan_cuda.cu"),
     "search": Kernel("not_finite_cuda.cu"),
     "adam_step": Kernel("adam_cuda.cu", "<true>", once=(1, 128, 112)),
-    "zero_packs": Kernel("zero_ranges_cuda.cu", loops=((0, 32),)),
 }
 
 
@@ -279,10 +270,8 @@ def step(preset, rows=ROWS):
         Launch("search", "gradient norm", 1, 1024, 256, 1024 * 256, 0),
         Launch("adam_step", "Adam", 1, -(-count // (256 * PACK)), 256, count, 30 * count, flops=12 * count),
     ]
-    added, ranges = preset.added_gradients
-    launches.append(Launch("zero_packs", "zeroing gradients", 1, -(-2 * d * layers // 2048) * ranges, 256, added, F32 * added, (1,)))
     others = {
-        "memset": ("zeroing gradients", 2, 2 * 16),
+        "memset": ("zeroing gradients", 3, F32 * count + 2 * 16),
         "copy to device": ("batch to the device", 2, 7 * rows * 4),
         "copy to host": ("batch to the device", 1, 64),
     }

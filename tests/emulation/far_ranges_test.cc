@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "backend/weight_decay.h"
-#include "backend/zero_ranges.h"
 #include "tests/emulation/controls.h"
 #include "tests/emulation/device_buffer.h"
 
@@ -46,11 +45,6 @@ class CudaFarRanges : public ::testing::Test {
   const emulation::Machine before_ = emulation::machine();
   float* values_ = nullptr;
 };
-
-TEST_F(CudaFarRanges, AreSetToZero) {
-  zero_ranges(cuda_context(), view(), std::vector<FlatRange>{kRange});
-  expect(0.0F);
-}
 
 TEST_F(CudaFarRanges, Decay) {
   const DeviceArray<AdamScalars> scalars(

@@ -128,7 +128,7 @@ constexpr Row<3> kTrainingStep[] = {
     {"join_runs",                  {  2,   2,   2}},
     {"key_gradient",               {  6,   0,   0}},
     {"list_work",                  {  0,   3,   3}},
-    {"memset",                     {  2,   2,   2}},
+    {"memset",                     {  3,   3,   3}},
     {"norm_backward",              { 10,  10,  12}},
     {"norm_forward",               { 10,  10,  12}},
     {"plan",                       {  1,   1,   1}},
@@ -139,7 +139,6 @@ constexpr Row<3> kTrainingStep[] = {
     {"sum_losses",                 {  1,   1,   1}},
     {"sum_partials",               {  1,   1,   1}},
     {"sum_runs",                   {  2,   2,   2}},
-    {"zero_packs",                 {  1,   1,   1}},
 };
 // clang-format on
 

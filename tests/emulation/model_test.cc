@@ -11,7 +11,6 @@
 #include "model/search/beam_search.h"
 #include "model/search/target_scores.h"
 #include "tests/support/golden_model.h"
-#include "tests/support/spoiled_gradients.h"
 #include "tests/support/tiny_model.h"
 #include "tests/support/tolerance.h"
 
@@ -20,7 +19,6 @@ namespace {
 
 using testing::PackedBatch;
 using testing::random_sentences;
-using testing::spoil_gradients;
 using testing::TinyModel;
 
 ContextOptions emulated_cuda() {
@@ -53,18 +51,17 @@ std::vector<TransformerConfig> kinds() {
   return configs;
 }
 
-/// Dropout on, two micro-batches, the second with weights, padding of rows and sentences on the device alone;
-/// there the first of them writes over what the gradients of weights were.
+/// Dropout on, two micro-batches, the second with weights, padding of rows and sentences on the device alone.
 void expect_steps_of_the_cpu(TinyModel& cpu, TinyModel& device) {
   cpu.zero_gradients();
-  spoil_gradients(device);
+  device.zero_gradients();
   for (const uint32_t seed : {1U, 2U}) {
     PackedBatch batch(
         random_sentences({{3, 4}, {1, 7}, {0, 0}, {6, 2}}, 19, seed, cpu.config().source_vocab()));
     if (seed == 2) batch.set_weights({0.5F, 2.5F, 1.0F, 0.0F});
     const testing::BatchKeys keys = {.gradient_scale = 0.25F, .source_row_base = 16 * seed};
     const LossSums expected = cpu.step(batch, keys);
-    const LossSums got = device.step(batch, keys, {}, 11, /*first=*/seed == 1);
+    const LossSums got = device.step(batch, keys);
     EXPECT_NEAR(got.loss, expected.loss, 1e-5 * expected.loss);
     EXPECT_NEAR(got.nll, expected.nll, 1e-5 * expected.nll);
   }
@@ -96,10 +93,10 @@ TEST(CudaModel, LayersThatAreComputedAgainGiveTheSameBits) {
       for (const uint32_t step : {1U, 2U}) {
         const PackedBatch batch(
             random_sentences({{3, 4}, {1, 7}, {0, 0}, {6, 2}}, 19, step, config.source_vocab()));
-        spoil_gradients(kept);
-        spoil_gradients(again);
-        const LossSums expected = kept.step(batch, {.step = step}, {}, 11, /*first=*/true);
-        const LossSums got = again.step(batch, {.step = step}, {}, 11, /*first=*/true);
+        kept.zero_gradients();
+        again.zero_gradients();
+        const LossSums expected = kept.step(batch, {.step = step});
+        const LossSums got = again.step(batch, {.step = step});
         EXPECT_EQ(got.loss, expected.loss);
         EXPECT_EQ(again.gradients(), kept.gradients()) << name_of(dtype) << " step " << step;
       }
@@ -124,13 +121,13 @@ TEST(CudaModel, GradientsOfWhatIsNotFrozenAreThoseOfTheCpu) {
     TinyModel device(config, DType::kF32, emulated_cuda(), KeptActivations::kAll,
                      staged_rows_of(Device::kCuda), freeze);
     cpu.zero_gradients();
-    spoil_gradients(device);
+    device.zero_gradients();
     for (const uint32_t seed : {1U, 2U}) {
       const PackedBatch batch(
           random_sentences({{3, 4}, {1, 7}, {0, 0}, {6, 2}}, 19, seed, config.source_vocab()));
       const testing::BatchKeys keys = {.gradient_scale = 0.25F, .source_row_base = 16 * seed};
       cpu.step(batch, keys);
-      device.step(batch, keys, {}, 11, /*first=*/seed == 1);
+      device.step(batch, keys);
     }
     const testing::Tolerance tolerance = testing::tolerance_of(DType::kF32);
     const std::vector<double> all = device.gradients();

@@ -195,7 +195,6 @@ constexpr Watched kWatched[] = {
     {"swish",                      2,    0},
     {"top_k_row",                  2,   60},
     {"write_probabilities",        2,    0},
-    {"zero_packs",                 2,    0},
 };
 // clang-format on
 

@@ -10,7 +10,6 @@
 #include "backend/error.h"
 #include "backend/gemm.h"
 #include "model/flop_count.h"
-#include "tests/support/spoiled_gradients.h"
 #include "tests/support/tiny_model.h"
 #include "tests/support/tolerance.h"
 
@@ -163,18 +162,6 @@ TEST_P(TransformerBehaviour, TwoMicroBatchesEqualOneJointBatch) {
   EXPECT_NEAR(first.loss + second.loss, joint.loss, bound * joint.loss);
   EXPECT_NEAR(first.nll + second.nll, joint.nll, bound * joint.nll);
   EXPECT_LT(relative_distance(tiny.gradients(), joint_gradients), bound);
-}
-
-TEST_P(TransformerBehaviour, TheFirstMicroBatchWritesOverStaleGradients) {
-  TinyModel cleared(config(), dtype());
-  TinyModel stale(config(), dtype());
-  cleared.zero_gradients();
-  testing::spoil_gradients(stale);
-  for (const bool first : {true, false}) {
-    cleared.step(PackedBatch(sentences()));
-    stale.step(PackedBatch(sentences()), {}, {}, 11, first);
-  }
-  EXPECT_EQ(stale.gradients(), cleared.gradients());
 }
 
 TEST_P(TransformerBehaviour, ThreadsAndRepetitionChangeNoBit) {

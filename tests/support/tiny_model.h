@@ -96,8 +96,8 @@ class TinyModel {
   }
 
   LossSums step(const PackedBatch& batch, const BatchKeys& keys = {}, const GradientsReady& ready = {},
-                uint64_t seed = 11, bool first = false) {
-    model_->forward_backward(place(batch, keys), seed, ready, first);
+                uint64_t seed = 11) {
+    model_->forward_backward(place(batch, keys), seed, ready);
     return model_->take_loss_sums();
   }
   LossSums evaluate(const PackedBatch& batch) {
