@@ -21,7 +21,7 @@ std::string gemm_choices(Context& context);
 /// Prefers choices of that text for shapes that have not occurred yet. False, with no effect, if they are not
 /// valid for this device and its libraries; "" is valid.
 bool prefer_gemm_choices(Context& context, const std::string& choices);
-/// Chooses nothing by time from now on, and neither reads nor writes the file of choices.
+/// Chooses nothing by time from now on.
 void end_gemm_tuning(Context& context);
 
 }  // namespace ventris

@@ -193,7 +193,7 @@ size_t GemmPlanKeyHash::operator()(const GemmPlanKey& key) const {
 }
 
 GemmPlans::GemmPlans(CudaDevice& device)
-    : device_(device), tune_(tuning_wanted()), file_(tune_ ? cache_folder() : "", name_of_device(device)) {}
+    : device_(device), tune_(tuning_wanted()), chosen_(name_of_device(device)) {}
 
 GemmPlan GemmPlans::describe(const GemmPlanKey& key) const {
   const GemmShape& s = key.shape;
@@ -297,14 +297,14 @@ std::optional<GemmAlgorithm> GemmPlans::choose(const GemmPlanKey& key, const Gem
                                                const GemmArgs& args, const void* bias) {
   const auto all = candidates(key, plan);
   if (all.empty()) return std::nullopt;
-  const auto kept = file_.find(plan.text);
+  const auto kept = chosen_.find(plan.text);
   if (kept && usable(plan, *kept)) return kept;
   if (!tune_ || !made_of_multiples(key.shape)) return all.front();
   const OperandTurns turns(args, device_.stream);
   const auto best = turns.empty() ? Timed{} : fastest(plan, turns, bias, all);
   const GemmAlgorithm own = all[best ? best->candidate : 0];
-  const GemmAlgorithm shared = file_.add(plan.text, own);
-  return usable(plan, shared) ? shared : own;
+  chosen_.add(plan.text, own);
+  return own;
 }
 
 /// Nothing if the other way is to be taken.
@@ -314,7 +314,7 @@ std::optional<GemmAlgorithm> GemmPlans::choose_or_decline(
   const auto taken = [&](const GemmAlgorithm& recorded) {
     return recorded != kDeclined && usable(plan, recorded) ? std::optional(recorded) : std::nullopt;
   };
-  if (const auto kept = file_.find(plan.text)) return taken(*kept);
+  if (const auto kept = chosen_.find(plan.text)) return taken(*kept);
   if (!plan.settled) return std::nullopt;
   GemmAlgorithm own = kDeclined;
   const auto all = candidates(key, plan);
@@ -327,7 +327,8 @@ std::optional<GemmAlgorithm> GemmPlans::choose_or_decline(
     });
     if (best && best->milliseconds < rival) own = all[best->candidate];
   }
-  return taken(file_.add(plan.text, own));
+  chosen_.add(plan.text, own);
+  return taken(own);
 }
 
 const GemmPlan& GemmPlans::find(const GemmPlanKey& key, const GemmArgs& args, const void* bias) {
@@ -356,7 +357,7 @@ bool GemmPlans::pays(const GemmPlanKey& asked, const GemmArgs& args,
   if (found != plans_.end()) return found->second.exists;
   expect_no_capture(key);
   GemmPlan plan = describe(key);
-  plan.settled = (tune_ && made_of_multiples(key.shape)) || file_.find(plan.text);
+  plan.settled = (tune_ && made_of_multiples(key.shape)) || chosen_.find(plan.text);
   const auto algorithm = choose_or_decline(key, plan, args, otherwise);
   plan.exists = algorithm.has_value();
   plan.algorithm = algorithm.value_or(kDeclined);
@@ -384,16 +385,15 @@ std::string GemmPlans::choices() const {
   for (const auto& [key, plan] : plans_) {
     if (plan.exists || plan.settled) algorithms.emplace(plan.text, plan.algorithm);
   }
-  return file_.text_of(algorithms);
+  return chosen_.text_of(algorithms);
 }
 
 bool GemmPlans::prefer(const std::string& choices) {
-  return file_.take(choices);
+  return chosen_.take(choices);
 }
 
 void GemmPlans::end_tuning() {
   tune_ = false;
-  file_.forget_file();
 }
 
 cublasStatus_t GemmPlans::enqueue(const GemmPlan& plan, const GemmArgs& args, const void* bias,

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "backend/gemm.h"
-#include "backend/gemm_algorithm_file.h"
+#include "backend/gemm_algorithms.h"
 #include "backend/gemm_cache.h"
 
 namespace ventris {
@@ -71,11 +71,10 @@ struct GemmPlan {
 /// of 64: these occur in decoding, not in training, and a new one in nearly every step.
 ///
 /// The bits of a result depend on the algorithm. It stays the same within a process because plans are kept,
-/// and between runs on one kind of device with one cuBLASLt and driver because choices by time are kept in a
-/// file (backend/gemm_algorithm_file.h), and those of a run in its checkpoints (backend/gemm_choices.h).
-/// Algorithms that add parts of a sum do so in f32 and in a fixed order. That in which columns are summed is
-/// not documented (CUBLASLT_EPILOGUE_BGRADA): an algorithm is chosen for it only if two runs on equal
-/// operands leave equal bits.
+/// and within a run because its checkpoints have them (backend/gemm_choices.h). Algorithms that add parts of
+/// a sum do so in f32 and in a fixed order. That in which columns are summed is not documented
+/// (CUBLASLT_EPILOGUE_BGRADA): an algorithm is chosen for it only if two runs on equal operands leave equal
+/// bits.
 class GemmPlans {
  public:
   explicit GemmPlans(CudaDevice& device);
@@ -125,7 +124,7 @@ class GemmPlans {
   CudaDevice& device_;
   bool tune_;
   bool tf32_ = false;
-  GemmAlgorithmFile file_;
+  GemmAlgorithms chosen_;
   std::unordered_map<GemmPlanKey, GemmPlan, GemmPlanKeyHash> plans_;
 };
 

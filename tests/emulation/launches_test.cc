@@ -154,13 +154,10 @@ TEST_F(CudaLaunches, OfATrainingStep) {
 /// Where products that also sum the gradients of biases were measured to be faster. Those of the hidden
 /// layers are summed where ReLU's gradient is masked.
 TEST_F(CudaLaunches, OfATrainingStepWhoseProductsSumColumns) {
-  const TemporaryFolder cache;
-  setenv("VENTRIS_CACHE_DIR", (cache / "cache").c_str(), 1);
   unsetenv("VENTRIS_TUNE_GEMM");
   emulation::blas_answers().plain_ms = 20;
   Launches launches = launches_of_step(3, Precision::kBF16, false, false, /*tokens=*/64);
   emulation::blas_answers() = {};
-  unsetenv("VENTRIS_CACHE_DIR");
   EXPECT_EQ(launches["sum_columns"], 4);
   launches["sum_columns"] = 11;
   expect_launches("a step whose products sum columns", launches, kTrainingStep, 1);

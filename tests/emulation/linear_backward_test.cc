@@ -7,7 +7,6 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
-#include <filesystem>
 #include <map>
 #include <set>
 #include <string>
@@ -16,7 +15,7 @@
 #include "backend/gemm_choices.h"
 #include "tests/emulation/controls.h"
 #include "tests/emulation/device_buffer.h"
-#include "tests/emulation/tuning_folder.h"
+#include "tests/emulation/timed_products.h"
 
 namespace ventris::testing {
 namespace {
@@ -91,13 +90,12 @@ class CudaLinearBackward : public ::testing::Test {
     return choices.substr(begin, choices.find('\n', shape) - begin);
   }
 
-  const TuningFolder folder_;
+  const TimedProducts timed_;
 };
 
 TEST_F(CudaLinearBackward, TheFasterWayIsTakenAndRight) {
   for (const bool sums : {true, false}) {
     SCOPED_TRACE(sums ? "the product sums" : "a kernel of its own sums");
-    std::filesystem::remove_all(folder_.path());
     emulation::blas_answers() = {.plain_ms = sums ? kSlow : 0, .sums_ms = sums ? 0 : kSlow};
     Context context(device());
     Layer().expect_right(context);
@@ -110,17 +108,12 @@ TEST_F(CudaLinearBackward, TheFasterWayIsTakenAndRight) {
 TEST_F(CudaLinearBackward, TheChoiceGoesToOtherContextsAndRunsWithEqualBits) {
   for (const bool sums : {true, false}) {
     SCOPED_TRACE(sums ? "the product sums" : "a kernel of its own sums");
-    std::filesystem::remove_all(folder_.path());
     emulation::blas_answers() = {.plain_ms = sums ? kSlow : 0, .sums_ms = sums ? 0 : kSlow};
     Context chooses(device());
     Layer().run(chooses);
     emulation::blas_answers() = {};
     const std::string choices = gemm_choices(chooses);
     EXPECT_NE(line_of(choices), "") << choices;
-    Context reads(device());  // the file
-    EXPECT_EQ(product_sums(reads), sums);
-    std::filesystem::remove_all(folder_.path());
-
     Context takes(device());
     EXPECT_TRUE(prefer_gemm_choices(takes, choices));
     end_gemm_tuning(takes);
@@ -141,7 +134,6 @@ TEST_F(CudaLinearBackward, TheChoiceGoesToOtherContextsAndRunsWithEqualBits) {
 TEST_F(CudaLinearBackward, AnAlgorithmWhoseSumsDifferFromRunToRunIsNotTaken) {
   for (const std::set<uint64_t>& unsteady : {std::set<uint64_t>{2}, {3}, {2, 3}}) {
     SCOPED_TRACE(::testing::PrintToString(unsteady));
-    std::filesystem::remove_all(folder_.path());
     emulation::blas_answers() = {.plain_ms = kSlow, .unsteady = unsteady};
     Context context(device());
     Layer().expect_right(context);
@@ -177,7 +169,6 @@ TEST_F(CudaLinearBackward, WhereTheLibraryRefusesAKernelOfItsOwnSumsTheColumns) 
     EXPECT_FALSE(product_sums(context));
   }
   emulation::blas_answers().with_epilogue = 0;
-  std::filesystem::remove_all(folder_.path());
   Context context(device());
   Layer(DType::kBF16, 128, /*gap=*/1).expect_right(context);
   EXPECT_FALSE(product_sums(context, Layer(DType::kBF16, 128, 1))) << "rows that are not aligned";

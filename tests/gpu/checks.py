@@ -137,12 +137,12 @@ def kill_and_resume(kit, stage):
     training = {"steps": sizes.many_steps, "small": True, "save_every": sizes.save_every}
     whole = stage.train("whole", **training)
     words = stage.training("killed", digest_every=sizes.many_steps, **training)
-    with kits.Background(stage, words) as run:
+    with kits.Background(stage, words, **kits.UNTIMED) as run:
         run.wait_for(lambda: newest_step(stage.path("killed")) >= 2 * sizes.save_every)
     before = newest_step(stage.path("killed"))
     if before >= sizes.many_steps:
         raise table.Failed("the run was done before it was killed")
-    stage.run(*words)
+    stage.run(*words, **kits.UNTIMED)
     kits.require_equal(("the uninterrupted run", "the killed and resumed run"), [kits.digests(whole), kits.digests(stage.path("killed"))])
     return before
 
@@ -195,7 +195,7 @@ def ranks_on_one_device(kit, stage):
 
 
 # Ranks that are hosts of their own to NCCL, which else refuses to share a device.
-OF_NCCL = {"NCCL_SOCKET_IFNAME": "lo", "NCCL_DEBUG": "WARN"}
+OF_NCCL = {"NCCL_SOCKET_IFNAME": "lo", "NCCL_DEBUG": "WARN", **kits.UNTIMED}
 
 
 def launch(kit, ranks, words):

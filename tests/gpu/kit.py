@@ -15,6 +15,8 @@ import table
 
 # What programs and scripts print where there is no device that works.
 NO_DEVICE = re.compile(r"no CUDA device can be used|--device cuda: ")
+# Of runs that compare bits: which algorithm of a product is the fastest is measured anew by each run.
+UNTIMED = {"VENTRIS_TUNE_GEMM": "0"}
 LINKERS = ("/lib64/ld-linux-x86-64.so.*", "/lib/ld-linux-aarch64.so.*")
 DEVICE_TOOLS = ("/usr/local/cuda*/bin", "/usr/local/cuda*/compute-sanitizer", "/opt/nvidia/nsight-compute/*")
 
@@ -70,7 +72,7 @@ class Kit:
         return os.path.join(self.results, name)
 
     def environment(self, **variables):
-        return {**os.environ, "VENTRIS_CACHE_DIR": os.path.join(self.work, "cache"), **variables}
+        return {**os.environ, **variables}
 
 
 class Stage:
@@ -124,7 +126,7 @@ class Stage:
 
     def train(self, name, *options, steps, small=False, **training):
         """A run of `ventris train` with a digest of the last step, or of each `digest_every`. Returns its folder."""
-        self.run(*self.training(name, *options, steps=steps, small=small, **{"digest_every": steps, **training}))
+        self.run(*self.training(name, *options, steps=steps, small=small, **{"digest_every": steps, **training}), **UNTIMED)
         return self.path(name)
 
     def training(self, name, *options, steps, small=False, preset="base", precision="bf16", save_every=0, digest_every=0):
