@@ -60,13 +60,13 @@ Lines read_stripped(const std::string& path) {
 std::vector<data::Metric> metrics_of(const BleuCommandOptions& options) {
   data::MetricOptions given = options.metric;
   given.bleu.effective_order = given.bleu.effective_order || options.sentence_level;
-  const std::pair<const char*, data::MetricKind> known[] = {
-      {"bleu", data::MetricKind::kBleu}, {"chrf", data::MetricKind::kChrf}, {"ter", data::MetricKind::kTer}};
+  const std::pair<const char*, data::MetricKind> known[] = {{"bleu", data::MetricKind::kBleu},
+                                                            {"chrf", data::MetricKind::kChrf}};
   for (const std::string& name : options.metrics) {
     if (name == "chrf++" || name == "chrF++")
       fail(ExitCode::kUsage, "--metrics: chrF++ is 'chrf' with --chrf-word-order 2");
     if (std::none_of(std::begin(known), std::end(known), [&](const auto& k) { return name == k.first; }))
-      fail(ExitCode::kUsage, "--metrics: '{}' is not bleu, chrf or ter", name);
+      fail(ExitCode::kUsage, "--metrics: '{}' is not bleu or chrf", name);
   }
   std::vector<data::Metric> metrics;
   for (const auto& [name, kind] : known) {
@@ -273,29 +273,28 @@ Command bleu_command() {
   const auto options = std::make_shared<BleuCommandOptions>();
   Command command;
   command.name = "bleu";
-  command.summary = "scores translations against references with BLEU, chrF and TER";
+  command.summary = "scores translations against references with BLEU and chrF";
   command.synopsis = "REFERENCE... [--input FILE...] [options]";
   command.description = {
-      "Computes BLEU, chrF, chrF++ and TER of files of translations as sacreBLEU does, to the last digit, "
+      "Computes BLEU, chrF and chrF++ of files of translations as sacreBLEU does, to the last digit, "
       "and prints them with sacreBLEU's signatures, which end with the version of this program. "
       "Files are UTF-8, one sentence per line, plain or gzipped.",
       "Several files are compared in a table, with p-values if a paired test is requested. "
-      "Resampling draws the same random numbers as sacreBLEU, so intervals and p-values are the same, "
-      "except for trials of TER with several references that tie apart from rounding."};
+      "Resampling draws the same random numbers as sacreBLEU, so intervals and p-values are the same."};
   command.examples = {
       {"bleu test.de --input test.out", "One reference:"},
       {"bleu test.de -i test.out -m bleu chrf -b -w 4", "With the options of sacreBLEU's command:"},
       {"bleu --input test.out --reference ref1.de ref2.de --lowercase --tokenize none",
        "Two references, lowercased and tokenised text:"},
-      {"bleu --input test.out --reference test.de --metrics bleu chrf ter --chrf-word-order 2 --confidence",
-       "BLEU, chrF++ and TER with confidence intervals:"},
+      {"bleu --input test.out --reference test.de --metrics bleu chrf --chrf-word-order 2 --confidence",
+       "BLEU and chrF++ with confidence intervals:"},
       {"bleu --input baseline.out better.out --reference test.de --paired-bs",
        "Is the difference significant?"},
       {"bleu --input test.out --reference test.de --protocol paper --language de",
        "Tokenised BLEU, to compare with the tables of papers of that time:"}};
   command.common = {{"reference", "references, one file each"},
                     {"input", "translations, one file per system"},
-                    {"metrics", "bleu, chrf, ter: one or more"},
+                    {"metrics", "bleu, chrf: one or both"},
                     {"tokenize", "tokenizer of BLEU"},
                     {"lowercase", "ignores case"},
                     {"smooth", "for n-grams without a match"},
@@ -316,7 +315,7 @@ Command bleu_command() {
                               "With a paired test the baseline is first.");
   input.aliases = {"-i"};
   input.show = [] { return std::string("-"); };
-  Option& metrics = table.texts("metrics", "NAME...", options->metrics, "bleu, chrf, ter: one or more.");
+  Option& metrics = table.texts("metrics", "NAME...", options->metrics, "bleu, chrf: one or both.");
   metrics.aliases = {"-m"};
   metrics.show = [] { return std::string("bleu"); };
   table.toggle("sentence-level", options->sentence_level, "Prints a score for each line, of one metric.")
@@ -335,7 +334,6 @@ Command bleu_command() {
   add_protocol_options(options->protocol, table);
   add_bleu_options(options->metric.bleu, table);
   add_chrf_options(options->metric.chrf, table);
-  add_ter_options(options->metric.ter, table);
   add_significance_options(*options, table);
   command.run = [options](Job& job) { return run_bleu(*options, job); };
   return command;

@@ -85,14 +85,4 @@ void add_chrf_options(data::ChrfOptions& chrf, OptionTable& table) {
                "Includes orders without n-grams, as chrF++.py, NLTK and Moses do.");
 }
 
-void add_ter_options(data::TerOptions& ter, OptionTable& table) {
-  table.group("TER");
-  table.toggle("ter-normalized", ter.normalized,
-               "Separates punctuation from words and replaces XML entities.");
-  table.toggle("ter-no-punct", ter.no_punct, "Removes punctuation.");
-  table.toggle("ter-asian-support", ter.asian_support,
-               "With one of the two options above: the same for Chinese and Japanese characters.");
-  table.toggle("ter-case-sensitive", ter.case_sensitive, "Is case-sensitive.");
-}
-
 }  // namespace ventris

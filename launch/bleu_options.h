@@ -21,8 +21,7 @@ void list_tokenizers(Option& option, const std::vector<std::string>& names);
 /// for "auto", when the command chooses by the references (data/scores/fitting_tokenizer.h).
 void add_bleu_options(data::BleuOptions& bleu, OptionTable& table,
                       std::optional<data::BleuTokenizer>* chosen = nullptr);
-/// The groups "chrF" and "TER" of bleu.
+/// The group "chrF" of bleu.
 void add_chrf_options(data::ChrfOptions& chrf, OptionTable& table);
-void add_ter_options(data::TerOptions& ter, OptionTable& table);
 
 }  // namespace ventris

@@ -70,7 +70,6 @@ Command translate_command();
 Command evaluate_command();
 Command score_command();
 Command bleu_command();
-Command tokenize_command();
 Command attention_command();
 Command average_command();
 Command export_command();

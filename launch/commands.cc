@@ -23,7 +23,6 @@ std::vector<Command> all_commands() {
   commands.push_back(evaluate_command());
   commands.push_back(score_command());
   commands.push_back(bleu_command());
-  commands.push_back(tokenize_command());
   commands.push_back(attention_command());
   commands.push_back(average_command());
   commands.push_back(export_command());

@@ -120,7 +120,6 @@ ScoreReport metric_report(const data::Metric& metric, const data::Statistics& st
     report.name = metric.name();
     report.score = metric.score(sums);
   }
-  if (metric.kind() == data::MetricKind::kTer) report.edits = sums;
   report.signature = signed_by_us(metric.signature(static_cast<int>(references), trials));
   return report;
 }
@@ -171,10 +170,6 @@ std::string score_json(const ScoreReport& report, std::optional<int> width) {
     result["brevity_penalty"] = report.bleu->brevity_penalty;
     result["hypothesis_length"] = report.bleu->counts.hypothesis_length;
     result["reference_length"] = report.bleu->counts.reference_length;
-  }
-  if (!report.edits.empty()) {
-    result["edits"] = report.edits[0];
-    result["reference_length"] = report.edits[1];
   }
   return json_text(result);
 }

@@ -18,7 +18,6 @@ struct ScoreReport {
   std::string details;  // after the score; may be empty
   std::optional<data::Estimate> estimate;
   std::optional<data::BleuScore> bleu;  // of BLEU
-  std::vector<double> edits;            // of TER: edits and reference length
 };
 
 /// A signature of the metrics with the version of the program: "...|version:2.6.0|ventris:0.2.0", where the

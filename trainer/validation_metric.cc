@@ -59,9 +59,8 @@ ValidationScorer::ValidationScorer(const TrainOptions& options)
 
 ValidationScorer::ValidationScorer(const TrainOptions& options, data::BleuOptions bleu)
     : paper_(data::paper_protocol(options.valid_protocol, bleu, "--valid-")),
-      bleu_(data::MetricKind::kBleu, {.bleu = bleu, .chrf = {}, .ter = {}}),
-      chrf_(data::MetricKind::kChrf,
-            {.bleu = {}, .chrf = {.lowercase = options.valid_lowercase}, .ter = {}}) {}
+      bleu_(data::MetricKind::kBleu, {.bleu = bleu, .chrf = {}}),
+      chrf_(data::MetricKind::kChrf, {.bleu = {}, .chrf = {.lowercase = options.valid_lowercase}}) {}
 
 const data::Metric& ValidationScorer::metric(data::MetricKind kind) const {
   return kind == data::MetricKind::kBleu ? bleu_ : chrf_;

@@ -102,7 +102,7 @@ std::string bleu_verbose(const BleuScore& score);
 /// The part after the score in that line.
 std::string bleu_details(const BleuScore& score);
 
-/// The release of sacreBLEU with which the tests compare BLEU, chrF and TER.
+/// The release of sacreBLEU with which the tests compare BLEU and chrF.
 inline constexpr const char* kSacrebleuVersion = "2.6.0";
 
 }  // namespace ventris::data

@@ -55,8 +55,6 @@ std::string Metric::name() const {
       return "BLEU";
     case MetricKind::kChrf:
       return chrf_name(options_.chrf);
-    case MetricKind::kTer:
-      return "TER";
   }
   return "";
 }
@@ -67,8 +65,6 @@ std::string Metric::signature(int references, const std::string& trials) const {
       return bleu_signature(options_.bleu, references, trials);
     case MetricKind::kChrf:
       return chrf_signature(options_.chrf, references, trials);
-    case MetricKind::kTer:
-      return ter_signature(options_.ter, references, trials);
   }
   return "";
 }
@@ -89,12 +85,6 @@ Statistics Metric::count(const std::vector<std::string>& hypotheses,
         return counter.count(hypothesis, of_sentence);
       });
     }
-    case MetricKind::kTer: {
-      TerCounter counter(options_.ter);
-      return count_all(hypotheses, references, [&](const auto& hypothesis, const auto& of_sentence) {
-        return counter.count(hypothesis, of_sentence);
-      });
-    }
   }
   return {};
 }
@@ -105,8 +95,6 @@ double Metric::score(std::span<const double> sums) const {
       return bleu_of_statistics(sums, options_.bleu);
     case MetricKind::kChrf:
       return chrf_of_statistics(sums, options_.chrf);
-    case MetricKind::kTer:
-      return ter_of_statistics(sums);
   }
   return 0.0;
 }
@@ -117,8 +105,6 @@ ResampleScore Metric::score(std::span<const float> sums) const {
       return {bleu_of_statistics(sums, options_.bleu), false};
     case MetricKind::kChrf:
       return chrf_of_statistics(sums, options_.chrf);
-    case MetricKind::kTer:
-      return ter_of_statistics(sums);
   }
   return {};
 }

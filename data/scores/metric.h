@@ -7,16 +7,14 @@
 
 #include "data/scores/bleu.h"
 #include "data/scores/chrf.h"
-#include "data/scores/ter.h"
 
 namespace ventris::data {
 
-enum class MetricKind { kBleu, kChrf, kTer };
+enum class MetricKind { kBleu, kChrf };
 
 struct MetricOptions {
   BleuOptions bleu;
   ChrfOptions chrf;
-  TerOptions ter;
 };
 
 /// The counts of a metric for each sentence. A score depends only on sums of rows.
@@ -31,7 +29,7 @@ struct Statistics {
   std::vector<double> sums() const;
 };
 
-/// BLEU, chrF or TER with its options. TER is better when lower, the others when higher.
+/// BLEU or chrF with its options; higher is better.
 class Metric {
  public:
   /// Throws DataError kUsage on options out of range.
@@ -39,7 +37,7 @@ class Metric {
 
   MetricKind kind() const { return kind_; }
   const MetricOptions& options() const { return options_; }
-  std::string name() const;  // "BLEU", "chrF2++", "TER"
+  std::string name() const;  // "BLEU", "chrF2++"
   std::string signature(int references, const std::string& trials = {}) const;
 
   /// `references[r]` is reference r for every sentence. Throws DataError kBadData on unequal numbers of

@@ -2,6 +2,7 @@
 #include "data/scores/moses_tokenize.h"
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "data/scores/moses_prefixes.h"
@@ -149,14 +150,7 @@ Text separate_periods(const Text& text, MosesLanguage language) {
   return result;
 }
 
-struct Entity {
-  char character;
-  const char* name;
-};
-constexpr Entity kEntities[] = {{'|', "&#124;"}, {'<', "&lt;"},  {'>', "&gt;"}, {'\'', "&apos;"},
-                                {'"', "&quot;"}, {'[', "&#91;"}, {']', "&#93;"}};
-
-std::string restored(const Text& text, bool escape) {
+std::string restored(const Text& text) {
   Text dots;
   for (const char32_t c : text) {
     if (c > kDots) {
@@ -165,13 +159,15 @@ std::string restored(const Text& text, bool escape) {
       dots.push_back(c);
     }
   }
-  std::string bytes = unicode::encode(dots);
-  if (escape) {
-    replace_all(bytes, "&", "&amp;");
-    for (const Entity& entity : kEntities) replace_all(bytes, std::string(1, entity.character), entity.name);
-  }
-  return bytes;
+  return unicode::encode(dots);
 }
+
+struct Entity {
+  char character;
+  const char* name;
+};
+constexpr Entity kEntities[] = {{'|', "&#124;"}, {'<', "&lt;"},  {'>', "&gt;"}, {'\'', "&apos;"},
+                                {'"', "&quot;"}, {'[', "&#91;"}, {']', "&#93;"}};
 
 }  // namespace
 
@@ -189,14 +185,14 @@ const char* name_of(MosesLanguage language) {
   return "";
 }
 
-std::string moses_tokenize(std::string_view line, const MosesOptions& options) {
+std::string moses_tokenize(std::string_view line, MosesLanguage language) {
   Text text = separate_single(clean(line), [](char32_t c) {
     return !is_letter(c) && !unicode::is_decimal_digit(c) &&
            std::u32string_view(U" .'`,-").find(c) == Text::npos;
   });
   text = separate_commas(join_dots(text));
-  text = separate_apostrophes(std::move(text), options.language);
-  return restored(separate_periods(text, options.language), options.escape);
+  text = separate_apostrophes(std::move(text), language);
+  return restored(separate_periods(text, language));
 }
 
 std::string moses_unescape(std::string_view tokenized) {
@@ -204,6 +200,26 @@ std::string moses_unescape(std::string_view tokenized) {
   if (text.find('&') == std::string::npos) return text;
   for (const Entity& entity : kEntities) replace_all(text, entity.name, std::string(1, entity.character));
   replace_all(text, "&amp;", "&");
+  return text;
+}
+
+std::string moses_replace_unicode_punctuation(std::string_view line) {
+  constexpr std::pair<const char*, const char*> kReplacements[] = {
+      {"，", ","},  {"、", ","},  {"”", "\""}, {"“", "\""}, {"∶", ":"},  {"：", ":"}, {"？", "?"},
+      {"《", "\""}, {"》", "\""}, {"）", ")"}, {"！", "!"}, {"（", "("}, {"；", ";"}, {"１", "\""},
+      {"」", "\""}, {"「", "\""}, {"０", "0"}, {"３", "3"}, {"２", "2"}, {"５", "5"}, {"６", "6"},
+      {"９", "9"},  {"７", "7"},  {"８", "8"}, {"４", "4"}, {"～", "~"}, {"’", "'"},  {"…", "..."},
+      {"━", "-"},   {"〈", "<"},  {"〉", ">"}, {"【", "["}, {"】", "]"}, {"％", "%"}};
+  std::string text(line);
+  if (std::all_of(text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) < 0x80; }))
+    return text;
+  for (const char* const stop : {"。", "．"}) {
+    for (size_t at = text.find(stop); at != std::string::npos; at = text.find(stop, at + 2)) {
+      const size_t end = std::min(text.find_first_not_of(' ', at + 3), text.size());
+      text.replace(at, end - at, ". ");
+    }
+  }
+  for (const auto& [from, to] : kReplacements) replace_all(text, from, to);
   return text;
 }
 

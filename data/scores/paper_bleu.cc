@@ -3,8 +3,6 @@
 
 #include <fmt/core.h>
 
-#include "data/scores/moses_punctuation.h"
-
 namespace ventris::data {
 
 BleuOptions paper_bleu_options() {
@@ -14,8 +12,7 @@ BleuOptions paper_bleu_options() {
 std::string paper_words(std::string_view line, MosesLanguage language, bool is_tokenized) {
   // Entities on one side only would make equal words differ.
   const std::string words =
-      is_tokenized ? moses_unescape(line)
-                   : moses_tokenize(moses_replace_unicode_punctuation(line), {language, /*escape=*/false});
+      is_tokenized ? moses_unescape(line) : moses_tokenize(moses_replace_unicode_punctuation(line), language);
   return split_compounds(words);
 }
 

@@ -24,7 +24,7 @@ void replace_all(std::string& text, std::string_view from, std::string_view to);
 /// &quot; &amp; &lt; &gt; in that order.
 void replace_entities(std::string& text);
 
-/// The two halves of the tokenizer of mteval-v13a, shared by sacreBLEU's 13a, zh and TER tokenizers: spaces
+/// The two halves of the tokenizer of mteval-v13a, shared by sacreBLEU's 13a and zh tokenizers: spaces
 /// around ASCII punctuation other than ' . , - and around spaces; then periods and commas that are not inside
 /// numbers, and a dash after a digit. `scratch` is overwritten.
 void separate_punctuation(std::string& text, std::string& scratch);

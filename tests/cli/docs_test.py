@@ -51,7 +51,7 @@ NO_VARIABLES = {"AVX", "AVX2", "COMMAND", "DIR"}
 
 OPTIONS_OF_EVERY_COMMAND = {"--config", "--help"}
 # Without a command; an example of what is refused; groups.
-OTHER_OPTIONS = {"--all", "--markdown", "--version", "--max-s", "--chrf-*", "--ter-*"}
+OTHER_OPTIONS = {"--all", "--markdown", "--version", "--max-s", "--chrf-*"}
 
 # Names in code that are not in the tree: of other programs and of parts of a name.
 OTHER_NAMES = {

@@ -24,7 +24,6 @@ class LongLines(support.CommandLineTest):
         long = self.write("long", self.too_long)
         zipped = self.write("long.gz", gzip.compress(self.too_long, 1))
         model = ("--model", self.model)
-        german = ("--language", "de")
         prepare = ("prepare", "--vocab-size", 20, "--output", self.path("none.h5"))
         for path in (long, zipped):
             for words in (
@@ -33,7 +32,6 @@ class LongLines(support.CommandLineTest):
                 ("score", *model, "--source", short, "--target", path),
                 ("evaluate", *model, "--source", path, "--reference", short),
                 ("evaluate", *model, "--source", short, "--reference", short, path),
-                ("tokenize", *german, "--input", path),
                 ("bleu", "--input", path, "--reference", short),
                 ("bleu", "--input", short, "--reference", short, path),
                 (*prepare, "--train-sets", path, short),
@@ -49,7 +47,6 @@ class LongLines(support.CommandLineTest):
         for words in (
             ("translate", "--model", self.model),
             ("translate", "--model", self.model, "--prefix-column"),
-            ("tokenize", "--language", "de"),
             ("bleu", "--reference", short),
         ):
             text = column if "--prefix-column" in words else self.too_long
@@ -73,7 +70,6 @@ class LongLines(support.CommandLineTest):
         for words in (
             ("translate", "--model", self.model, "--interactive"),
             ("translate", "--model", self.model),
-            ("tokenize", "--language", "de"),
             ("bleu", "--reference", short),
         ):
             with self.subTest(command=words), subprocess.Popen(

@@ -2,7 +2,6 @@
 #include "data/scores/bleu.h"
 #include "data/scores/bleu_tokenize.h"
 #include "data/scores/chrf.h"
-#include "data/scores/ter.h"
 #include "data/text/text_reader.h"
 #include "tests/fuzz/harness.h"
 
@@ -21,7 +20,6 @@ void run_text(std::string_view bytes) {
                                  data::BleuTokenizer::kChar, data::BleuTokenizer::kChinese}) {
       data::bleu_tokenize(line, {.tokenizer = tokenizer, .lowercase = true});
     }
-    data::ter_tokenize(line, {.normalized = true, .no_punct = true, .asian_support = true});
     const std::string_view views[] = {line};
     data::ChrfCounter(data::ChrfOptions{.word_order = 2}).count("a b", views);
   }

@@ -36,7 +36,6 @@ COMMAND_LINE = (
     ("data/scores/mecab*", ("cli.line_tokenizers_test",)),
     ("data/scores/unspaced*", ("cli.unspaced_text_test",)),
     ("data/scores/chrf*", ("cli.score_test",)),
-    ("data/scores/ter*", ("cli.score_test",)),
     ("data/scores/signif*", ("cli.score_test",)),
     ("data/scores/moses*", ("cli.protocol_test",)),
     ("data/demo_corpus/*", ("cli.training_test",)),

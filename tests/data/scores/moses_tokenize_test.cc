@@ -3,9 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <fstream>
 
-#include "data/scores/moses_punctuation.h"
 #include "data/scores/paper_bleu.h"
 #include "data/scores/score_text.h"
 #include "tests/data/test_files.h"
@@ -19,7 +19,7 @@ constexpr auto kFrench = MosesLanguage::kFrench;
 constexpr auto kCzech = MosesLanguage::kCzech;
 
 std::string words(std::string_view line, MosesLanguage language) {
-  return moses_tokenize(line, {language, /*escape=*/false});
+  return moses_tokenize(line, language);
 }
 
 TEST(MosesTokenize, PunctuationStandsAlone) {
@@ -61,10 +61,9 @@ TEST(MosesTokenize, PeriodsOfAbbreviationsStay) {
 }
 
 TEST(MosesTokenize, EscapesAreTurnedBack) {
-  const std::string line = "a|b <c> [d] \"e\" f's & &amp;";
-  const std::string escaped = moses_tokenize(line, {kEnglish, true});
-  EXPECT_EQ(escaped, "a &#124; b &lt; c &gt; &#91; d &#93; &quot; e &quot; f &apos;s &amp; &amp; amp ;");
-  EXPECT_EQ(moses_unescape(escaped), words(line, kEnglish));
+  EXPECT_EQ(
+      moses_unescape("a &#124; b &lt; c &gt; &#91; d &#93; &quot; e &quot; f &apos;s &amp; &amp; amp ;"),
+      words("a|b <c> [d] \"e\" f's & &amp;", kEnglish));
 }
 
 TEST(MosesTokenize, BytesThatAreNoTextStay) {
@@ -73,18 +72,6 @@ TEST(MosesTokenize, BytesThatAreNoTextStay) {
                   "b.",
                   kEnglish),
             "a \xff b .");
-}
-
-TEST(MosesPunctuation, QuotesAndSpacesBecomeAscii) {
-  EXPECT_EQ(moses_normalize_punctuation("„Ja“, sagte er – « oui »…", kGerman),
-            "\"Ja\", sagte er - \"oui\"...");
-  EXPECT_EQ(moses_normalize_punctuation("a ( b ) , c’d e‘ 10 % x :y", kEnglish), "a (b), c'd e\" 10% x:y");
-  EXPECT_EQ(moses_normalize_punctuation("\"so\". \"x\",", kEnglish), "\"so.\" \"x,\"");
-  EXPECT_EQ(moses_normalize_punctuation("\"so.\" \"x,\" y", kGerman), "\"so\". \"x\", y");
-  EXPECT_EQ(moses_normalize_punctuation("\"so...\"<", kGerman), "\"so...\"<");
-  EXPECT_EQ(moses_normalize_punctuation("\"so.\"", kCzech), "\"so.\"");
-  EXPECT_EQ(moses_normalize_punctuation("1\u00a0000 x\u00a0% 5\u00a0?", kGerman), "1,000 x% 5?");
-  EXPECT_EQ(moses_normalize_punctuation("1\u00a0000", kEnglish), "1.000");
 }
 
 TEST(MosesPunctuation, WideMarksBecomeAscii) {
@@ -102,10 +89,19 @@ TEST(PaperBleu, CompoundsAreSplitFromLeftToRight) {
 
 TEST(PaperBleu, TokenizedAndRawTextMeet) {
   const std::string raw = "Der „Mann“ sagt’s: E-Mail-Adressen & mehr.";
-  const std::string tokenized = moses_tokenize(moses_replace_unicode_punctuation(raw), {kGerman, true});
+  const std::string tokenized = "Der „ Mann &quot; sagt &apos; s : E-Mail-Adressen &amp; mehr .";
   EXPECT_EQ(paper_words(tokenized, kGerman, true), paper_words(raw, kGerman, false));
   EXPECT_EQ(paper_signature({kGerman, false, true}, 2),
             "nrefs:2|case:mixed|punct:ascii|tok:moses-de/given|compounds:split|smooth:none");
+}
+
+/// True of a line that normalize-punctuation.perl of Moses changes, or may.
+bool is_normalized_by_moses(std::string_view line) {
+  constexpr const char* kMarks[] = {"(",  ")",  "`",  "''", "\",", "\".", ",\"",    ".\"",
+                                    " %", " :", " ;", "„",  "“",   "”",   "–",      "—",
+                                    "´",  "‘",  "’",  "‚",  "…",   "«",   "\u00a0", "»"};
+  return std::any_of(std::begin(kMarks), std::end(kMarks),
+                     [line](const char* mark) { return line.find(mark) != std::string_view::npos; });
 }
 
 /// The text that the authors of Multi30k publish beside the raw text: lowercased, normalised, tokenised.
@@ -114,6 +110,7 @@ TEST(MosesTokenize, Multi30kIsThatOfItsAuthors) {
   const std::pair<const char*, MosesLanguage> kLanguages[] = {
       {"en", kEnglish}, {"de", kGerman}, {"fr", kFrench}, {"cs", kCzech}};
   int files = 0;
+  int lines = 0;
   for (const std::string set : {"val", "test_2016_flickr", "train"}) {
     for (const auto& [code, language] : kLanguages) {
       const std::string tokenized = shared_data("multi30k/tok/" + set + ".lc.norm.tok." + code + ".gz");
@@ -125,13 +122,15 @@ TEST(MosesTokenize, Multi30kIsThatOfItsAuthors) {
       const auto expected = lines_of(tokenized, max);
       ASSERT_EQ(raw.size(), expected.size());
       for (size_t i = 0; i < raw.size(); ++i) {
-        EXPECT_EQ(moses_tokenize(moses_normalize_punctuation(lower_text(raw[i]), language), {language, true}),
-                  expected[i])
+        if (is_normalized_by_moses(raw[i])) continue;
+        EXPECT_EQ(moses_tokenize(lower_text(raw[i]), language), moses_unescape(expected[i]))
             << set << "." << code << " line " << i + 1;
+        ++lines;
       }
     }
   }
   EXPECT_EQ(files, 10);
+  EXPECT_GT(lines, 19900);
 }
 
 }  // namespace

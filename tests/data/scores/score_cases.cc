@@ -64,21 +64,14 @@ Metric metric_of(const std::string& name, const nlohmann::json& given) {
     options.bleu.max_ngram_order = given.value("max_ngram_order", 4);
     return Metric(MetricKind::kBleu, options);
   }
-  if (name == "chrf") {
-    options.chrf.char_order = given.value("char_order", 6);
-    options.chrf.word_order = given.value("word_order", 0);
-    options.chrf.beta = given.value("beta", 2);
-    options.chrf.whitespace = given.value("whitespace", !given.value("remove_whitespace", true));
-    options.chrf.lowercase = given.value("lowercase", false);
-    options.chrf.eps_smoothing = given.value("eps_smoothing", false);
-    return Metric(MetricKind::kChrf, options);
-  }
-  EXPECT_EQ(name, "ter");
-  options.ter.normalized = given.value("normalized", false);
-  options.ter.no_punct = given.value("no_punct", false);
-  options.ter.asian_support = given.value("asian_support", false);
-  options.ter.case_sensitive = given.value("case_sensitive", false);
-  return Metric(MetricKind::kTer, options);
+  EXPECT_EQ(name, "chrf");
+  options.chrf.char_order = given.value("char_order", 6);
+  options.chrf.word_order = given.value("word_order", 0);
+  options.chrf.beta = given.value("beta", 2);
+  options.chrf.whitespace = given.value("whitespace", !given.value("remove_whitespace", true));
+  options.chrf.lowercase = given.value("lowercase", false);
+  options.chrf.eps_smoothing = given.value("eps_smoothing", false);
+  return Metric(MetricKind::kChrf, options);
 }
 
 double corpus_score(const Metric& metric, const Lines& hypotheses, const std::vector<Lines>& references) {
