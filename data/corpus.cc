@@ -7,20 +7,12 @@
 #include "data/corpus_arrays.h"
 #include "data/corpus_check.h"
 #include "data/corpus_format.h"
-#include "data/corpus_version_1.h"
-#include "data/corpus_version_2.h"
 #include "data/error.h"
 #include "data/files/file_format.h"
 
 namespace ventris::data {
 
 namespace {
-
-int longest_side(const SentenceArray& side) {
-  int longest = 0;
-  for (int64_t i = 0; i < side.size(); ++i) longest = std::max(longest, side.length(i));
-  return longest;
-}
 
 TokenizerPair tokenizers_of(const Hdf5Reader& reader, int64_t version) {
   const auto model = [&](const char* name) {
@@ -43,17 +35,18 @@ int64_t checked_version(const Hdf5Reader& reader) {
          reader.path());
   }
   const int64_t version = reader.int_attribute("/", "format_version");
-  if (version < 1 || version > kTwoVocabulariesVersion) {
-    fail(ErrorKind::kBadData, "{}: a corpus file of format version {}; this program reads versions 1 to {}",
-         reader.path(), version, kTwoVocabulariesVersion);
+  if (version < kOneVocabularyVersion || version > kTwoVocabulariesVersion) {
+    fail(ErrorKind::kBadData,
+         "{}: a corpus file of format version {}; this program reads versions {} and {}. "
+         "Prepare the corpus again.",
+         reader.path(), version, kOneVocabularyVersion, kTwoVocabulariesVersion);
   }
   return version;
 }
 
 /// Of the ids of the side that has this tokenizer.
-TokenFormat checked_format(const TokenizerPair& tokenizers, const Tokenizer& of_side, int64_t version,
-                           const std::string& path) {
-  return {.bytes = version > 1 && largest_vocabulary(tokenizers) <= kTwoByteVocabulary ? 2 : 4,
+TokenFormat token_format(const TokenizerPair& tokenizers, const Tokenizer& of_side, const std::string& path) {
+  return {.bytes = largest_vocabulary(tokenizers) <= kTwoByteVocabulary ? 2 : 4,
           .vocab_size = static_cast<uint32_t>(of_side.vocab_size()),
           .path = path,
           .vocabulary = tokenizers.shared()                ? "vocabulary"
@@ -78,10 +71,10 @@ struct Corpus::Impl {
         digest(reader.digest()),
         mapping(reader.map()),
         tokenizers(tokenizers_of(reader, version)),
-        source_format(checked_format(tokenizers, tokenizers.source(), version, path)),
-        target_format(checked_format(tokenizers, tokenizers.target(), version, path)) {
+        source_format(token_format(tokenizers, tokenizers.source(), path)),
+        target_format(token_format(tokenizers, tokenizers.target(), path)) {
     const CorpusFile file{reader, *mapping, source_format, target_format};
-    arrays = version == 1 ? corpus_arrays_1(file) : corpus_arrays_2(file);
+    arrays = corpus_arrays(file);
     for (const StoredValidSet& set : arrays.valid_sets) valid_sets.push_back({set.part.name, set.pairs});
   }
 
@@ -99,16 +92,6 @@ bool is_corpus_name(const std::string& name) {
   return !name.empty() && name.size() <= kLongestCorpusName && std::ranges::all_of(name, [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
   });
-}
-
-CorpusPart part_of(const SentencePairs& pairs, std::string name) {
-  return {.name = std::move(name),
-          .first = 0,
-          .pairs = pairs.size(),
-          .source_tokens = pairs.source.total_tokens(),
-          .target_tokens = pairs.target.total_tokens(),
-          .longest_source = longest_side(pairs.source),
-          .longest_target = longest_side(pairs.target)};
 }
 
 Corpus::Corpus(const std::string& path) {

@@ -39,13 +39,10 @@ struct CorpusValidSet {
   SentencePairs pairs;
 };
 
-/// The whole of a set as one corpus, by reading all of its lengths.
-CorpusPart part_of(const SentencePairs& pairs, std::string name);
-
-/// A corpus file (docs/formats.md), memory-mapped read-only. Opening one of version 2 reads its head, its
-/// metadata and the tokenizer, whatever its size: bytes are compared with their digests, and offsets and ids
-/// with their bounds, when they are first read. One of version 1 is read completely. Accessors throw
-/// DataError kBadData as the classes of data/sentence_pairs.h do. Errors: DataError kMissingInput, kBadData.
+/// A corpus file (docs/formats.md), memory-mapped read-only. Opening reads its head, its metadata
+/// and the tokenizer, whatever its size: bytes are compared with their digests, and offsets and ids with
+/// their bounds, when they are first read. Accessors throw DataError kBadData as the classes of
+/// data/sentence_pairs.h do. Errors: DataError kMissingInput, kBadData.
 class Corpus {
  public:
   explicit Corpus(const std::string& path);
@@ -74,7 +71,7 @@ class Corpus {
 
   /// Reads everything: all bytes that have digests, all sentences and weights. Throws DataError kBadData.
   void check_all(int threads) const;
-  /// Compares what was read so far with its digests once more; with version 1 the whole file.
+  /// Compares what was read so far with its digests once more.
   void check_again() const;
   const std::string& path() const;
 

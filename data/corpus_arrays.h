@@ -12,7 +12,7 @@
 #include "data/files/hdf5_reader.h"
 #include "data/files/mapped_file.h"
 
-// Private to data/: the arrays of a corpus file of any version.
+// Private to data/: the arrays of a corpus file.
 
 namespace ventris::data {
 
@@ -65,5 +65,8 @@ struct CorpusFile {
   /// Elements of a one-dimensional array of this type, which lies at a multiple of `bytes`.
   int64_t check_array(const std::string& name, ElementType type, size_t bytes) const;
 };
+
+/// Checks shapes and counts, and reads no array. Throws DataError kBadData.
+CorpusArrays corpus_arrays(const CorpusFile& file);
 
 }  // namespace ventris::data

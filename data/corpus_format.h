@@ -11,7 +11,7 @@
 
 namespace ventris::data {
 
-// That are written: one vocabulary for both sides; one for each, which no earlier version has.
+// Versions: one vocabulary for both sides; one for each.
 inline constexpr int64_t kOneVocabularyVersion = 2;
 inline constexpr int64_t kTwoVocabulariesVersion = 3;
 /// Ids of vocabularies of at most this size are stored in 2 bytes.
@@ -20,8 +20,7 @@ inline constexpr int64_t kTwoByteVocabulary = 65536;
 // Attributes of "/": the corpora of the training pairs, and the validation pairs, as JSON.
 inline constexpr char kPartsAttribute[] = "parts";
 inline constexpr char kValidAttribute[] = "valid";
-// The same of further sets of validation pairs, a list; there only if there are some. Earlier versions do not
-// read them, and validate on the first set.
+// The same of further sets of validation pairs, a list; there only if there are some.
 inline constexpr char kMoreValidAttribute[] = "more_valid";
 
 // The groups of these sets.

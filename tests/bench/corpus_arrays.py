@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The training pairs of a corpus file of any version (docs/formats.md)."""
+"""The training pairs of a corpus file (docs/formats.md)."""
 
 import h5py
 import numpy as np
@@ -11,12 +11,9 @@ def read(path):
     arrays = {}
     with h5py.File(path) as file:
         for number, side in enumerate(("source", "target")):
-            if side in file:  # version 1
-                offsets, tokens = file[f"{side}/offsets"][:], file[f"{side}/tokens"][:]
-            else:
-                bounds, both = file["train/offsets"][:], file["train/tokens"][:]
-                lengths = np.diff(bounds)
-                tokens = both[np.repeat(np.arange(len(lengths)) % 2 == number, lengths)]
-                offsets = np.concatenate([[0], np.cumsum(lengths[number::2])])
+            bounds, both = file["train/offsets"][:], file["train/tokens"][:]
+            lengths = np.diff(bounds)
+            tokens = both[np.repeat(np.arange(len(lengths)) % 2 == number, lengths)]
+            offsets = np.concatenate([[0], np.cumsum(lengths[number::2])])
             arrays[f"{side}_tokens"], arrays[f"{side}_offsets"] = tokens.astype(np.int32), offsets.astype(np.int64)
     return arrays

@@ -21,7 +21,6 @@ KINDS = (".cc", ".h", ".cu", ".cuh", ".py", ".sh", ".md", ".cmake", ".ini", ".sb
 PLACEHOLDERS = {
     # NAME and VERSION stand for any.
     "tests/fuzz/seeds/NAME",
-    "tests/golden/files/VERSION",
     # A result of tests/gpu/lease.sh, a run folder named model, a header of the system, a source of Marian.
     "summary.md",
     "model/checkpoint-00012000.h5",

@@ -12,7 +12,7 @@ import numpy
 import support
 from digest_test import USER_BLOCK, seal_hdf5
 
-FILES = os.path.join(support.GOLDEN_DIR, "files", "0.2.0")
+FILES = os.path.join(support.GOLDEN_DIR, "files", "1.0")
 BIAS = "model/decoder/layers/0/feed_forward/inner/bias"
 CHECKPOINT = os.path.join("run", "checkpoint-00001500.h5")
 NULL = h5py.Empty(numpy.float32)

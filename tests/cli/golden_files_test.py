@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files of earlier versions, kept in tests/golden/files: what is read from them, and what becomes of them, stays the
-same."""
+"""Files of releases, kept in tests/golden/files: what is read from them, and what becomes of them, stays the same."""
 
 import json
 import os
@@ -20,7 +19,7 @@ TIMES = {"time", "elapsed_seconds", "target_tokens_per_second", "source_tokens_p
 
 
 class GoldenFiles(support.CommandLineTest):
-    RELEASE = "0.1.0"
+    RELEASE = "1.0"
 
     @classmethod
     def setUpClass(cls):
@@ -142,10 +141,6 @@ class GoldenFiles(support.CommandLineTest):
             folder = "from-" + model
             self.does(*self.train(model_dir=folder, initial_model=model, max_steps=1, valid_every=0))
             self.assertTrue(os.path.exists(os.path.join(self.copy, folder, "checkpoint-00000001.h5")))
-
-
-class GoldenFilesOf020(GoldenFiles):
-    RELEASE = "0.2.0"
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ import numpy
 import support
 from digest_test import seal_hdf5, xxh3_128
 
-FILES = os.path.join(support.GOLDEN_DIR, "files", "0.1.0")
+FILES = os.path.join(support.GOLDEN_DIR, "files", "1.0")
 CHECKPOINT = "run/checkpoint-00001500.h5"
 LATER = 9
 
@@ -189,8 +189,7 @@ class Formats(support.CommandLineTest):
         (resumed,) = [line for line in lines if line.get("type") == "event"]
         lines.remove(resumed)
         self.assertEqual((resumed["event"], resumed["step"], resumed["format"]), ("resumed", 1500, "ventris metrics 1"))
-        self.assertEqual({line.get("format") for line in lines if line["step"] <= 1500}, {None})  # as 0.1.0 wrote them
-        self.assertEqual({line.get("format") for line in lines if line["step"] > 1500}, {"ventris metrics 1"})
+        self.assertEqual({line["format"] for line in lines}, {"ventris metrics 1"})
         self.assertEqual({line["type"] for line in lines if line["step"] > 1500}, {"digest", "interval", "validation"})
         for name, options, expected in (
             ("w.h5", (), "ventris weights 1"),

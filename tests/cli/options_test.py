@@ -11,7 +11,7 @@ import unittest
 import support
 
 # Of a run with the preset tiny.
-GOLDEN_CONFIG = os.path.join(support.SOURCE_DIR, "tests", "golden", "files", "0.2.0", "run", "config.json")
+GOLDEN_CONFIG = os.path.join(support.SOURCE_DIR, "tests", "golden", "files", "1.0", "run", "config.json")
 
 
 def commands():

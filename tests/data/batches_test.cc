@@ -8,12 +8,12 @@
 #include <string>
 #include <vector>
 
-#include "data/corpus.h"
 #include "data/error.h"
 #include "data/mix_plan.h"
 #include "data/packer.h"
 #include "data/permutation.h"
 #include "data/text/tokenizer_pair.h"
+#include "tests/data/corpus_part.h"
 #include "tests/data/text/sentencepiece_model.h"
 
 namespace ventris::data {

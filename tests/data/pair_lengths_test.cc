@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "data/batches.h"
-#include "data/corpus.h"
+#include "tests/data/corpus_part.h"
 
 namespace ventris::data {
 namespace {
