@@ -9,10 +9,8 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <new>
 #include <optional>
-#include <span>
 #include <string>
 #include <system_error>
 #include <thread>
@@ -24,7 +22,7 @@
 #include "comm/mpi_environment.h"
 #include "comm/nccl_variables.h"
 #include "data/error.h"
-#include "data/files/hdf5_process.h"
+#include "data/files/hdf5_child.h"
 #include "launch/agreement.h"
 #include "launch/command.h"
 #include "launch/help.h"
@@ -247,24 +245,6 @@ double wait_limit_of(const std::vector<std::string>& words) {
   return seconds;
 }
 
-// A supervisor has no child except its job, and reads no HDF5 file.
-bool needs_hdf5(const std::vector<std::string>& words) {
-  return words.empty() || words.front() != "supervise";
-}
-
-/// The memory that the system shows for a process: the arguments, followed by the variables unless they were
-/// moved.
-std::span<char> words_and_environment(int argc, char** argv) {
-  if (argc == 0) return {};
-  char* end = argv[0];
-  const auto take = [&end](char** texts) {
-    for (; *texts != nullptr && *texts == end; ++texts) end += std::strlen(*texts) + 1;
-  };
-  take(argv);
-  take(environ);
-  return {argv[0], end};
-}
-
 std::string join_command_line(int argc, char** argv) {
   std::string line = "ventris";
   for (int i = 1; i < argc; ++i) line += " " + shell_word(argv[i]);
@@ -276,11 +256,10 @@ std::string join_command_line(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   using namespace ventris;
+  data::list_hdf5_if_asked(argc, argv);
   hold_standard_streams();
   const std::string command_line = join_command_line(argc, argv);
   const std::vector<std::string> words(argv + 1, argv + std::max(argc, 1));
-  std::optional<data::Hdf5Process> hdf5;
-  if (needs_hdf5(words)) hdf5.emplace(words_and_environment(argc, argv));
   prepare_for_want_of_memory();
   set_nccl_variables();
   // A write to a closed pipe, or beyond a limit on file size, fails with its reason instead of killing the

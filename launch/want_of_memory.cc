@@ -14,7 +14,7 @@
 #include <system_error>
 
 #include "backend/error.h"
-#include "data/files/confined_process.h"
+#include "data/files/hdf5_child.h"
 
 namespace ventris {
 namespace {

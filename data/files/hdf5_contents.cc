@@ -2,55 +2,21 @@
 #include "data/files/hdf5_contents.h"
 
 #include <algorithm>
-#include <bit>
-#include <csignal>
-#include <cstring>
-#include <numeric>
+#include <nlohmann/json.hpp>
 
 #include "data/error.h"
-#include "data/files/hdf5_listing.h"
-#include "data/files/hdf5_process.h"
+#include "data/files/hdf5_child.h"
+#include "data/files/json_text.h"
 
 namespace ventris::data {
 namespace {
 
-/// Parses a listing. The process that wrote it has read an untrusted file: nothing in it is trusted.
-class Unpacker {
- public:
-  Unpacker(std::string_view text, const std::string& path) : text_(text), path_(path) {}
-
-  bool at_end() const { return text_.empty(); }
-  char mark() { return take(1).front(); }
-  int64_t number() {
-    int64_t value = 0;
-    std::memcpy(&value, take(sizeof(value)).data(), sizeof(value));
-    return value;
-  }
-  std::string text() {
-    const int64_t length = number();
-    if (length < 0) refuse();
-    return std::string(take(static_cast<size_t>(length)));
-  }
-  [[noreturn]] void refuse() const {
-    fail(ErrorKind::kBadData, "{}: the HDF5 library cannot read it safely: its answer is damaged", path_);
-  }
-
- private:
-  std::string_view take(size_t bytes) {
-    if (bytes > text_.size()) refuse();
-    const std::string_view taken = text_.substr(0, bytes);
-    text_.remove_prefix(bytes);
-    return taken;
-  }
-
-  std::string_view text_;
-  const std::string& path_;
-};
+using Json = nlohmann::json;
 
 /// Whether the elements are inside the file, so that a dataset is never larger than the file.
 bool is_inside(const Hdf5Dataset& dataset, int64_t bytes) {
-  const bool none =
-      std::find(dataset.dimensions.begin(), dataset.dimensions.end(), 0) != dataset.dimensions.end();
+  if (std::ranges::any_of(dataset.dimensions, [](int64_t extent) { return extent < 0; })) return false;
+  const bool none = std::ranges::find(dataset.dimensions, 0) != dataset.dimensions.end();
   if (none || !dataset.type || !dataset.has_elements) return true;
   int64_t needed = static_cast<int64_t>(size_of(*dataset.type));
   for (const int64_t extent : dataset.dimensions) {
@@ -60,107 +26,50 @@ bool is_inside(const Hdf5Dataset& dataset, int64_t bytes) {
   return dataset.offset >= 0 && dataset.offset <= bytes && needed <= bytes - dataset.offset;
 }
 
-Hdf5Dataset dataset_of(Unpacker& from) {
-  constexpr int64_t kMaxDimensions = 32;  // of the format
-  Hdf5Dataset dataset;
-  dataset.name = from.text();
-  const int64_t type = from.number();
+Hdf5Dataset dataset_of(const Json& listed) {
+  Hdf5Dataset dataset{.name = listed.at("name"), .type = {}, .dimensions = {}, .offset = listed.at("offset")};
   for (const ElementType known : kElementTypes) {
-    if (type == static_cast<int64_t>(known)) dataset.type = known;
+    if (listed.at("type") == static_cast<int>(known)) dataset.type = known;
   }
-  dataset.offset = from.number();
-  const int64_t rank = from.number();
-  if (rank == listed::kNullSpace) {
-    dataset.has_elements = false;
-    return dataset;
-  }
-  if (rank < 0 || rank > kMaxDimensions) from.refuse();
-  for (int64_t i = 0; i < rank; ++i) {
-    dataset.dimensions.push_back(from.number());
-    if (dataset.dimensions.back() < 0) from.refuse();
-  }
+  dataset.has_elements = !listed.at("dimensions").is_null();
+  if (dataset.has_elements) dataset.dimensions = listed.at("dimensions").get<std::vector<int64_t>>();
   return dataset;
+}
+
+Hdf5Attribute attribute_of(const Json& listed) {
+  Hdf5Attribute attribute = {.object = listed.at(0), .name = listed.at(1), .value = {}};
+  const Json& value = listed.at(2);
+  if (value.is_string()) {
+    attribute.value = value.get<std::string>();
+  } else if (value.is_number_integer()) {
+    attribute.value = value.get<int64_t>();
+  } else if (value.is_number_float()) {
+    attribute.value = value.get<double>();
+  }
+  return attribute;
 }
 
 }  // namespace
 
-Hdf5Contents::Hdf5Contents(const std::string& path, int fd, int64_t bytes, int64_t end) {
-  constexpr size_t kConstantBytes = size_t{64} << 20;    // tables of the library, and of the allocator
-  constexpr unsigned kSeconds = 5;                       // thousands of datasets take milliseconds
-  constexpr auto kPatience = std::chrono::seconds(120);  // most of which may be a wait for a processor
-  const auto size = static_cast<size_t>(bytes);
-  const ConfinedLimits limits = {.input = fd,
-                                 .memory_bytes = 4 * size + kConstantBytes,
-                                 .cpu_seconds = kSeconds,
-                                 .answer_bytes = size,
-                                 .patience = kPatience};
-  const ConfinedAnswer answer = Hdf5Process::of_program().list(path, fd, bytes, limits);
-  if (!answer.complete && answer.short_of_time) {
-    fail(ErrorKind::kUnavailable,
-         "{}: cannot be read within the limit on CPU time, which leaves less than the {} s that reading "
-         "may take: {}. Raise it (ulimit -t); the file may be sound",
-         path, kSeconds, answer.killed_by != 0 ? "it was ended" : answer.text);
+Hdf5Contents::Hdf5Contents(const std::string& path, int fd, int64_t bytes, int64_t end) try {
+  const Json listing = read_json(list_hdf5_in_child(path, fd, bytes));
+  if (listing.contains("refused")) fail(ErrorKind::kBadData, "{}", listing.at("refused").get<std::string>());
+  groups_ = listing.at("groups").get<std::vector<std::string>>();
+  for (const Json& each : listing.at("datasets")) {
+    datasets_.push_back(dataset_of(each));
+    if (!is_inside(datasets_.back(), end))
+      fail(ErrorKind::kBadData, "{}: dataset {} reaches beyond the end of the file", path,
+           datasets_.back().name);
   }
-  if (answer.killed_by != 0) {
-    fail(ErrorKind::kIo,
-         "{}: the process that reads it was ended by signal {} ({}) from outside{}. "
-         "The file is not the cause: start the same command again",
-         path, answer.killed_by, ::strsignal(answer.killed_by),
-         answer.killed_by == SIGKILL ? ", for example because the system is out of memory" : "");
-  }
-  if (!answer.complete && answer.cramped) {
-    fail(ErrorKind::kUnavailable,
-         "{}: cannot be read within the limit on memory, which leaves less than reading may take: {}. "
-         "Raise it (ulimit -v, ulimit -d); the file may be sound",
-         path, answer.text);
-  }
-  if (!answer.complete) {
-    fail(ErrorKind::kBadData, "{}: the HDF5 library cannot read it safely: {}. It may be malicious", path,
-         answer.text);
-  }
-  unpack(answer.text, path, end);
-}
-
-void Hdf5Contents::unpack(const std::string& answer, const std::string& path, int64_t end) {
-  Unpacker from(answer, path);
-  while (!from.at_end()) {
-    const char mark = from.mark();
-    if (mark == listed::kRefusal) fail(ErrorKind::kBadData, "{}", from.text());
-    if (mark == listed::kGroup) {
-      groups_.push_back(from.text());
-      continue;
-    }
-    if (mark == listed::kDataset) {
-      datasets_.push_back(dataset_of(from));
-      if (!is_inside(datasets_.back(), end)) {
-        fail(ErrorKind::kBadData, "{}: dataset {} reaches beyond the end of the file", path,
-             datasets_.back().name);
-      }
-      continue;
-    }
-    Hdf5Attribute attribute = {.object = from.text(), .name = from.text(), .value = {}};
-    if (mark == listed::kString) {
-      attribute.value = from.text();
-    } else if (mark == listed::kInteger) {
-      attribute.value = from.number();
-    } else if (mark == listed::kDouble) {
-      attribute.value = std::bit_cast<double>(from.number());
-    } else if (mark != listed::kOther) {
-      from.refuse();
-    }
-    attributes_.push_back(std::move(attribute));
-  }
-  by_name_.resize(datasets_.size());
-  std::iota(by_name_.begin(), by_name_.end(), 0U);
-  std::sort(by_name_.begin(), by_name_.end(),
-            [&](uint32_t a, uint32_t b) { return datasets_[a].name < datasets_[b].name; });
+  for (const Json& each : listing.at("attributes")) attributes_.push_back(attribute_of(each));
+} catch (const Json::exception&) {
+  fail(ErrorKind::kBadData, "{}: the HDF5 library cannot read it safely: its answer is damaged", path);
 }
 
 const Hdf5Dataset* Hdf5Contents::find_dataset(std::string_view name) const {
-  const auto found =
-      std::lower_bound(by_name_.begin(), by_name_.end(), name,
-                       [&](uint32_t i, std::string_view wanted) { return datasets_[i].name < wanted; });
-  return found == by_name_.end() || datasets_[*found].name != name ? nullptr : &datasets_[*found];
+  const auto found = std::find_if(datasets_.begin(), datasets_.end(),
+                                  [&](const Hdf5Dataset& dataset) { return dataset.name == name; });
+  return found == datasets_.end() ? nullptr : &*found;
 }
 
 bool Hdf5Contents::has_group(std::string_view name) const {

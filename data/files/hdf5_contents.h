@@ -43,12 +43,9 @@ class Hdf5Contents {
   const Hdf5Attribute* find_attribute(std::string_view object, std::string_view name) const;
 
  private:
-  void unpack(const std::string& answer, const std::string& path, int64_t end);
-
   std::vector<std::string> groups_;
   std::vector<Hdf5Dataset> datasets_;
   std::vector<Hdf5Attribute> attributes_;
-  std::vector<uint32_t> by_name_;  // datasets
 };
 
 }  // namespace ventris::data

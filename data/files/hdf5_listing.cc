@@ -2,7 +2,7 @@
 #include "data/files/hdf5_listing.h"
 
 #include <array>
-#include <bit>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <vector>
 
@@ -12,9 +12,12 @@
 #include "data/files/file_format.h"
 #include "data/files/hdf5_descriptor.h"
 #include "data/files/hdf5_handle.h"
+#include "data/files/json_text.h"
 
 namespace ventris::data {
 namespace {
+
+using Json = nlohmann::json;
 
 struct Names {
   std::vector<std::string> names;
@@ -40,7 +43,7 @@ class Walk {
   Walk(const std::string& path, int fd, int64_t bytes, const CheckedReads& reads)
       : path_(path), fd_(fd), bytes_(static_cast<size_t>(bytes)), reads_(reads) {}
 
-  std::string run() {
+  Json run() {
     const Hdf5Handle access = hdf5_file_access();
     use_descriptor(access.id(), fd_, reads_);
     file_ = Hdf5Handle(H5Fopen(path_.c_str(), H5F_ACC_RDONLY, access.id()), H5Fclose);
@@ -59,23 +62,11 @@ class Walk {
     return {id, closer};
   }
 
-  template <typename... Fields>
-  void record(char mark, const Fields&... fields) {
-    listing_ += mark;
-    (field(fields), ...);
+  void record(const char* list, Json entry) {
     constexpr size_t kMinBytes = 64;  // of an object or attribute in the file
-    if (++records_ > bytes_ / kMinBytes || listing_.size() > bytes_) {
+    if (++records_ > bytes_ / kMinBytes)
       fail(ErrorKind::kBadData, "{}: names more than a file of {} bytes can hold", path_, bytes_);
-    }
-  }
-  void field(const std::string& text) {
-    field(static_cast<int64_t>(text.size()));
-    listing_ += text;
-  }
-  void field(int64_t number) { listing_.append(reinterpret_cast<const char*>(&number), sizeof(number)); }
-  void field(const std::vector<int64_t>& numbers) {
-    field(std::ssize(numbers));
-    for (const int64_t number : numbers) field(number);
+    listing_[list].push_back(std::move(entry));
   }
 
   Names names() const { return {.names = {}, .max = bytes_ / 8}; }
@@ -91,7 +82,7 @@ class Walk {
   size_t bytes_;
   const CheckedReads& reads_;
   Hdf5Handle file_;
-  std::string listing_;
+  Json listing_ = {{"groups", Json::array()}, {"datasets", Json::array()}, {"attributes", Json::array()}};
   std::string format_;  // of the file, as soon as it is known (data/files/file_format.h)
   size_t records_ = 0;
 };
@@ -102,7 +93,7 @@ void Walk::group(const Hdf5Handle& object, const std::string& name, int depth) {
   if (depth > kMaxDepth) {
     fail(ErrorKind::kBadData, "{}: groups are nested more than {} deep at {}", path_, kMaxDepth, name);
   }
-  record(listed::kGroup, name);
+  record("groups", name);
   attributes(object, name);
   if (is_newer_format(format_)) return;  // the reader refuses it in any case
   check_links(object, name);
@@ -172,16 +163,15 @@ void Walk::dataset(const Hdf5Handle& object, const std::string& name) {
         path_, name);
   }
   const Hdf5Handle stored = checked(H5Dget_type(object.id()), H5Tclose, what);
-  int64_t type = -1;
+  Json type;
   for (const ElementType known : kElementTypes) {
-    if (H5Tequal(stored.id(), hdf5_type(known)) > 0) type = static_cast<int64_t>(known);
+    if (H5Tequal(stored.id(), hdf5_type(known)) > 0) type = static_cast<int>(known);
   }
   const Hdf5Handle space = checked(H5Dget_space(object.id()), H5Sclose, what);
   if (H5Sget_simple_extent_type(space.id()) == H5S_NULL) {
     // Whoever needs it says what it should have been.
-    record(listed::kDataset, name, type, int64_t{0}, listed::kNullSpace);
-    attributes(object, name);
-    return;
+    record("datasets", {{"name", name}, {"type", type}, {"offset", 0}, {"dimensions", nullptr}});
+    return attributes(object, name);
   }
   const int rank = H5Sget_simple_extent_ndims(space.id());
   if (rank < 0) fail_here(what);
@@ -189,7 +179,10 @@ void Walk::dataset(const Hdf5Handle& object, const std::string& name) {
   if (rank > 0 && H5Sget_simple_extent_dims(space.id(), extents.data(), nullptr) < 0) fail_here(what);
   // Values that do not fit become negative, and the reader refuses them.
   const std::vector<int64_t> dimensions(extents.begin(), extents.end());
-  record(listed::kDataset, name, type, static_cast<int64_t>(H5Dget_offset(object.id())), dimensions);
+  record("datasets", {{"name", name},
+                      {"type", type},
+                      {"offset", static_cast<int64_t>(H5Dget_offset(object.id()))},
+                      {"dimensions", dimensions}});
   attributes(object, name);
 }
 
@@ -212,26 +205,26 @@ void Walk::attribute(const Hdf5Handle& object, const std::string& object_name, c
     if (H5Aread(opened.id(), wanted, value) < 0) fail_here(what);
   };
   const bool single = H5Sget_simple_extent_npoints(space.id()) == 1;
+  Json value;  // null: of another type
   if (single && kind == H5T_STRING && H5Tis_variable_str(type.id()) == 0) {
     if (size > bytes_)
       fail(ErrorKind::kBadData, "{}: attribute {} of {} is longer than the file", path_, name, object_name);
-    std::string value(size, '\0');
-    read(type.id(), value.data());
-    // Padding: only the one zero byte of an empty string.
-    record(listed::kString, object_name, name, value == std::string(1, '\0') ? std::string() : value);
-    if (object_name == "/" && name == kFormatKey) format_ = value;
+    std::string text(size, '\0');
+    read(type.id(), text.data());
+    if (text == std::string(1, '\0')) text.clear();  // the padding of an empty string
+    if (object_name == "/" && name == kFormatKey) format_ = text;
+    value = text;
   } else if (single && kind == H5T_INTEGER && size == sizeof(int64_t)) {
-    int64_t value = 0;
-    read(H5T_NATIVE_INT64, &value);
-    record(listed::kInteger, object_name, name, value);
-    if (object_name == "/" && name == kVersionKey) format_ += fmt::format(" {}", value);
+    int64_t number = 0;
+    read(H5T_NATIVE_INT64, &number);
+    if (object_name == "/" && name == kVersionKey) format_ += fmt::format(" {}", number);
+    value = number;
   } else if (single && kind == H5T_FLOAT && size == sizeof(double)) {
-    double value = 0.0;
-    read(H5T_NATIVE_DOUBLE, &value);
-    record(listed::kDouble, object_name, name, std::bit_cast<int64_t>(value));
-  } else {
-    record(listed::kOther, object_name, name);
+    double number = 0.0;
+    read(H5T_NATIVE_DOUBLE, &number);
+    value = number;
   }
+  record("attributes", Json::array({object_name, name, value}));
 }
 
 }  // namespace
@@ -242,14 +235,11 @@ std::string list_hdf5(const std::string& path, int fd, int64_t bytes) {
     std::optional<DigestTree> tree;
     if (DigestTree::is_in(fd, bytes, path)) tree.emplace(fd, bytes, path);
     const CheckedReads reads = {.tree = tree ? &*tree : nullptr, .damage = &damage};
-    std::string listing = Walk(path, fd, bytes, reads).run();
+    const Json listing = Walk(path, fd, bytes, reads).run();
     if (!damage.empty()) fail(ErrorKind::kBadData, "{}", damage);
-    return listing;
+    return json_text(listing);
   } catch (const DataError& error) {
-    const std::string why = damage.empty() ? error.what() : damage;
-    const auto length = static_cast<int64_t>(why.size());
-    return std::string(1, listed::kRefusal) +
-           std::string(reinterpret_cast<const char*>(&length), sizeof(length)) + why;
+    return json_text(Json{{"refused", damage.empty() ? error.what() : damage}});
   }
 }
 

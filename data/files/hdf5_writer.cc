@@ -12,9 +12,9 @@
 #include <map>
 
 #include "data/error.h"
-#include "data/files/confined_process.h"
 #include "data/files/digest_tree.h"
 #include "data/files/file_io.h"
+#include "data/files/hdf5_child.h"
 #include "data/files/hdf5_descriptor.h"
 #include "data/files/hdf5_handle.h"
 #include "data/files/temporary_file.h"

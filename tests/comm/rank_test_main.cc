@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "comm/nccl_variables.h"
-#include "data/files/hdf5_process.h"
+#include "data/files/hdf5_child.h"
 #include "tests/comm/rank_test.h"
 
 #if defined(__SANITIZE_ADDRESS__)
@@ -40,7 +40,7 @@ Communicator& world() {
 }  // namespace ventris::testing
 
 int main(int argc, char** argv) {
-  const ventris::data::Hdf5Process reader;
+  ventris::data::list_hdf5_if_asked(argc, argv);
   ventris::set_nccl_variables();
 #if defined(__SANITIZE_ADDRESS__)
   __lsan_disable();  // MPI loads and unloads plug-ins as it starts, and their leaks have no name to suppress

@@ -4,11 +4,11 @@
 #include <cstdio>
 
 #include "backend/device.h"
-#include "data/files/hdf5_process.h"
+#include "data/files/hdf5_child.h"
 
 /// Runs the tests on the first CUDA device, and skips them all where there is none that works.
 int main(int argc, char** argv) {
-  const ventris::data::Hdf5Process reader;
+  ventris::data::list_hdf5_if_asked(argc, argv);
   ::testing::InitGoogleTest(&argc, argv);
   const std::string reason = ventris::cuda_unavailable_reason();
   if (!reason.empty()) {

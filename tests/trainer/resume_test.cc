@@ -2,16 +2,15 @@
 #include "trainer/resume.h"
 
 #include <sys/inotify.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
-#include <csignal>
 #include <filesystem>
 #include <fstream>
 
 #include "comm/communicator.h"
 #include "data/error.h"
 #include "data/files/file_io.h"
-#include "data/files/hdf5_process.h"
 #include "tests/trainer/small_model.h"
 #include "tests/trainer/training_fixture.h"
 #include "trainer/files/run_folder.h"
@@ -87,14 +86,17 @@ TEST_F(ResumeTest, OpensTheCheckpointOnceAndReadsItTwice) {
   EXPECT_EQ(openings.count(), 1);
 }
 
-TEST_F(ResumeTest, NoCheckpointIsSetAsideWhereItsReaderIsKilled) {
-  {
-    const data::Hdf5Process killed;
-    ASSERT_EQ(::kill(killed.id(), SIGKILL), 0);
-    expect_failure<data::DataError>(
-        [&] { find(); }, data::ErrorKind::kIo,
-        {newest_ + ": the process of this program that reads HDF5 files is gone"});
-  }
+TEST_F(ResumeTest, NoCheckpointIsSetAsideWhereItsReaderCannotStart) {
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  const int next = ::dup(STDOUT_FILENO);
+  ::close(next);
+  rlimit few = before;
+  few.rlim_cur = static_cast<rlim_t>(next) + 2;  // of a file and of one end of the pipe
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &few), 0);
+  expect_failure<data::DataError>([&] { find(); }, data::ErrorKind::kIo,
+                                  {newest_ + ": cannot create a pipe"});
+  ::setrlimit(RLIMIT_NOFILE, &before);
   EXPECT_EQ(list_checkpoints(options_.model_dir), std::vector<std::string>{newest_});
   EXPECT_EQ(find().path, newest_);
 }

@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "data/files/hdf5_child.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <spawn.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <stdexcept>
+#include <string_view>
+#include <vector>
+
+#include "data/error.h"
+#include "data/files/file_io.h"
+#include "data/files/hdf5_handle.h"
+#include "data/files/hdf5_listing.h"
+
+namespace ventris::data {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr char kArgument[] = "--list-hdf5";
+constexpr int kDescriptors = 3;                 // the file, the pipe, /dev/null
+constexpr rlim_t kSeconds = 5;                  // of the processor; thousands of datasets take milliseconds
+constexpr std::chrono::seconds kPatience{120};  // most of which may be a wait for a processor
+
+// The answer: one of these as soon as the child is confined, the length of the listing, the listing.
+constexpr char kConfined = 'C';
+constexpr char kCramped = 'M';  // limits of this process allow less memory or time than the child may need
+constexpr size_t kHeadBytes = 1 + sizeof(int64_t);
+
+size_t memory_for(int64_t bytes) {
+  constexpr size_t kConstantBytes = size_t{64} << 20;  // tables of the library, and of the allocator
+  return 4 * static_cast<size_t>(bytes) + kConstantBytes;
+}
+
+/// The words that start this program, without its arguments: more than one if a dynamic linker was given it.
+std::vector<std::string> the_program;
+
+/// Signals that the library may cause. All others except SIGKILL are blocked in the child: those to the
+/// process group, from mpirun or a terminal, are for the program.
+constexpr int kFaults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS, SIGXCPU, SIGXFSZ};
+
+/// A fault of the child's own ends it as usual; a signal from another process ends it as SIGKILL does: then
+/// the file is not the cause.
+void tell_own_from_sent(int number, siginfo_t* signal, void*) {
+  const bool sent = signal->si_code <= 0 && signal->si_pid != ::getpid();
+  ::signal(number, SIG_DFL);
+  ::kill(::getpid(), sent ? SIGKILL : number);  // which waits until this handler returns
+}
+
+/// The soft limit on the processor's time sends SIGXCPU, the hard one SIGKILL, as from outside.
+void limit_to(__rlimit_resource resource, rlim_t soft, rlim_t hard) {
+  rlimit bound{};
+  ::getrlimit(resource, &bound);
+  bound = {.rlim_cur = std::min(bound.rlim_max, soft), .rlim_max = std::min(bound.rlim_max, hard)};
+  ::setrlimit(resource, &bound);
+}
+
+/// Returns kConfined or kCramped.
+char confine(size_t memory_bytes) {
+  struct sigaction telling {};
+  telling.sa_sigaction = tell_own_from_sent;
+  telling.sa_flags = SA_SIGINFO;
+  for (const int fault : kFaults) ::sigaction(fault, &telling, nullptr);
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  ::prctl(PR_SET_NAME, "hdf5-reader");
+  ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+  rlimit time{};
+  ::getrlimit(RLIMIT_CPU, &time);
+  const bool cramped = !has_room(memory_bytes) || time.rlim_max <= kSeconds;
+  if (const size_t space = address_space_bytes(); space > 0)
+    limit_to(RLIMIT_AS, space + memory_bytes, space + memory_bytes);
+  limit_to(RLIMIT_CPU, kSeconds, kSeconds + 1);
+  limit_to(RLIMIT_CORE, 0, 0);
+  limit_to(RLIMIT_FSIZE, 0, 0);
+  limit_to(RLIMIT_NOFILE, kDescriptors, kDescriptors);
+  return cramped ? kCramped : kConfined;
+}
+
+bool answer(const void* data, size_t bytes) {
+  const char* at = static_cast<const char*>(data);
+  while (bytes > 0) {
+    const ssize_t done = ::write(STDOUT_FILENO, at, bytes);
+    if (done <= 0) return false;
+    at += done;
+    bytes -= static_cast<size_t>(done);
+  }
+  return true;
+}
+
+/// The variables that the loader and sanitizers read. Those of MPI would make the child one of the job.
+std::vector<char*> environment_of_child() {
+  std::vector<char*> kept;
+  for (char** variable = environ; *variable != nullptr; ++variable) {
+    const std::string_view text = *variable;
+    if (text.starts_with("LD_") || text.substr(0, text.find('=')).ends_with("SAN_OPTIONS"))
+      kept.push_back(*variable);
+  }
+  kept.push_back(nullptr);
+  return kept;
+}
+
+pid_t start_child(const std::string& path, int fd, int64_t bytes, int answer) {
+  if (the_program.empty()) throw std::logic_error("main does not begin with list_hdf5_if_asked");
+  posix_spawn_file_actions_t files;
+  ::posix_spawn_file_actions_init(&files);
+  ::posix_spawn_file_actions_adddup2(&files, fd, STDIN_FILENO);
+  ::posix_spawn_file_actions_adddup2(&files, answer, STDOUT_FILENO);
+  ::posix_spawn_file_actions_addopen(&files, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
+  ::posix_spawn_file_actions_addclosefrom_np(&files, kDescriptors);
+  posix_spawnattr_t attributes;
+  ::posix_spawnattr_init(&attributes);
+  sigset_t signals;
+  ::sigfillset(&signals);
+  ::posix_spawnattr_setsigdefault(&attributes, &signals);
+  for (const int fault : kFaults) ::sigdelset(&signals, fault);
+  ::posix_spawnattr_setsigmask(&attributes, &signals);
+  ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK);
+  std::vector<std::string> words = the_program;
+  words.insert(words.end(), {kArgument, std::to_string(bytes), path});
+  std::vector<char*> arguments;
+  for (std::string& word : words) arguments.push_back(word.data());
+  arguments.push_back(nullptr);
+  pid_t child = 0;
+  const int error = ::posix_spawn(&child, "/proc/self/exe", &files, &attributes, arguments.data(),
+                                  environment_of_child().data());
+  ::posix_spawnattr_destroy(&attributes);
+  ::posix_spawn_file_actions_destroy(&files);
+  if (error != 0) {
+    fail(ErrorKind::kIo,
+         "{}: cannot start a process that reads it: {}; raise the limits on processes (ulimit -u, pids.max) "
+         "or descriptors (ulimit -n)",
+         path, system_reason(error));
+  }
+  return child;
+}
+
+/// Reads to the end of the pipe, or more than `max` bytes; false after the deadline.
+bool read_answer(int fd, size_t max, std::string& answer) {
+  const Clock::time_point deadline = Clock::now() + kPatience;
+  std::array<char, 1 << 16> piece{};
+  while (answer.size() <= max) {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now());
+    if (left.count() <= 0) return false;
+    pollfd waiting = {.fd = fd, .events = POLLIN, .revents = 0};
+    if (::poll(&waiting, 1, static_cast<int>(left.count())) <= 0) continue;
+    const ssize_t done = ::read(fd, piece.data(), piece.size());
+    if (done == 0) break;
+    if (done > 0) answer.append(piece.data(), static_cast<size_t>(done));
+  }
+  return true;
+}
+
+/// Ends a child that still runs, and returns its status; 0 if the system keeps none (SIGCHLD is ignored).
+int end_of(pid_t child) {
+  ::kill(child, SIGKILL);  // one that is ending keeps its status
+  int status = 0;
+  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  return status;
+}
+
+/// Throws the error of a child without an answer. `given_up`: why this process did not wait for it, or "".
+[[noreturn]] void fail_by(int status, const std::string& answer, const std::string& given_up,
+                          const std::string& path) {
+  const int number = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+  const std::string reason = !given_up.empty()   ? given_up
+                             : number == SIGXCPU ? "it took too long"
+                             : number != 0       ? fmt::format("it ended with {}", ::strsignal(number))
+                                                 : "it ran out of memory";
+  if (answer.starts_with(kCramped)) {
+    fail(ErrorKind::kUnavailable,
+         "{}: cannot be read within the limits on memory and time of the processor, which leave less than "
+         "reading may take: {}. Raise them (ulimit -v, -d, -t); the file may be sound",
+         path, reason);
+  }
+  if (number == SIGKILL && given_up.empty()) {
+    fail(ErrorKind::kIo,
+         "{}: the process that reads it was ended by signal {} ({}) from outside, for example because the "
+         "system is out of memory. The file is not the cause: start the same command again",
+         path, number, ::strsignal(number));
+  }
+  if (answer.empty()) {
+    fail(ErrorKind::kUnavailable,
+         "{}: the process that reads it cannot start: {}. Raise the limits on memory (ulimit -v, -d) and "
+         "descriptors (ulimit -n)",
+         path, number != 0 ? reason : fmt::format("exit code {}", WEXITSTATUS(status)));
+  }
+  fail(ErrorKind::kBadData, "{}: the HDF5 library cannot read it safely: {}. It may be malicious", path,
+       reason);
+}
+
+}  // namespace
+
+void list_hdf5_if_asked(int argc, const char* const* argv) {
+  std::ifstream words("/proc/self/cmdline");
+  for (std::string word; std::getline(words, word, '\0');) the_program.push_back(word);
+  the_program.resize(the_program.size() - std::min(the_program.size(), static_cast<size_t>(argc - 1)));
+  if (argc != 4 || std::string_view(argv[1]) != kArgument) return;
+  const int64_t bytes = std::atoll(argv[2]);
+  const char confined = confine(memory_for(bytes));
+  try {
+    const Hdf5Lock lock;
+    if (!answer(&confined, sizeof(confined))) ::_exit(1);
+    const std::string listing = list_hdf5(argv[3], STDIN_FILENO, bytes);
+    const auto length = static_cast<int64_t>(listing.size());
+    if (answer(&length, sizeof(length)) && answer(listing.data(), listing.size())) ::_exit(0);
+  } catch (...) {  // out of memory, or a fault of ours: the parent finds no answer
+  }
+  ::_exit(1);
+}
+
+std::string list_hdf5_in_child(const std::string& path, int fd, int64_t bytes) {
+  std::array<int, 2> ends{};
+  if (::pipe2(ends.data(), O_CLOEXEC) != 0)
+    fail(ErrorKind::kIo, "{}: cannot create a pipe: {}", path, system_reason(errno));
+  const FileHandle from(ends[0]);
+  FileHandle to(ends[1]);
+  const pid_t child = start_child(path, fd, bytes, to.fd());
+  to.close();
+  const size_t max = kHeadBytes + 2 * static_cast<size_t>(bytes);  // of text that is quoted
+  std::string answer;
+  const bool in_time = read_answer(from.fd(), max, answer);
+  const int status = end_of(child);
+  const std::string given_up = !in_time ? fmt::format("it did not answer in {} s", kPatience.count())
+                               : answer.size() > max ? "its answer is too long"
+                                                     : "";
+  int64_t length = -1;
+  if (answer.size() >= kHeadBytes) std::memcpy(&length, answer.data() + 1, sizeof(length));
+  if (!given_up.empty() || answer.size() - kHeadBytes != static_cast<size_t>(length))
+    fail_by(status, answer, given_up, path);
+  return answer.substr(kHeadBytes);
+}
+
+size_t address_space_bytes() {
+  const FileHandle file(::open("/proc/self/statm", O_RDONLY | O_CLOEXEC));
+  std::array<char, 64> text{};
+  const ssize_t length = file.valid() ? ::read(file.fd(), text.data(), text.size()) : 0;
+  size_t pages = 0;
+  if (length > 0) std::from_chars(text.data(), text.data() + length, pages);
+  return pages * static_cast<size_t>(::sysconf(_SC_PAGESIZE));
+}
+
+bool has_room(size_t bytes) {
+  // Private and writable, which also counts for the limit on data.
+  void* const base =
+      ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (base == MAP_FAILED) return false;
+  ::munmap(base, bytes);
+  return true;
+}
+
+}  // namespace ventris::data
