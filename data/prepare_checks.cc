@@ -16,9 +16,9 @@
 
 #include "data/corpus.h"
 #include "data/error.h"
+#include "data/files/atomic_file.h"
 #include "data/files/disk_room.h"
 #include "data/files/file_io.h"
-#include "data/files/temporary_file.h"
 #include "data/prepare_input.h"
 #include "data/text/tokenizer_training.h"
 
@@ -203,7 +203,7 @@ void check_options(const PrepareOptions& options) {
              : ", also for the validation pairs of the corpus, of which it keeps the target lines alone");
   }
   check_outputs(options);
-  const TemporaryFile creatable(options.output);  // before the text is read
+  const AtomicFile creatable(options.output);  // before the text is read
 }
 
 void check_room(const PrepareOptions& options, int64_t input_bytes) {

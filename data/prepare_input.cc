@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "data/prepare_input.h"
 
-#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,7 +10,6 @@
 
 #include "data/error.h"
 #include "data/files/disk_room.h"
-#include "data/files/temporary_name.h"
 
 namespace ventris::data {
 
@@ -30,25 +28,11 @@ bool has_standard_input(const PrepareOptions& options) {
          });
 }
 
-FileHandle create_unnamed(const std::string& output) {
-  FileHandle file = open_unnamed(folder_of(output));
-  if (file.valid()) return file;
-  const std::string name = temporary_name(output);
-  file = FileHandle(::open(name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
-  if (!file.valid()) {
-    const int error = errno;
-    fail(kind_of_creating(error), "{}: cannot create a file in the folder {}: {}", output, folder_of(output),
-         system_reason(error));
-  }
-  ::unlink(name.c_str());
-  return file;
-}
-
 }  // namespace
 
 StandardInputCopy::StandardInputCopy(const PrepareOptions& options) {
   if (!has_standard_input(options)) return;
-  file_ = create_unnamed(options.output);
+  file_ = open_scratch(options.output);
   path_ = fmt::format("/proc/self/fd/{}", file_.fd());
   std::vector<char> buffer(kInputBufferBytes);
   int64_t written = 0;

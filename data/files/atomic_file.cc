@@ -5,28 +5,63 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <utility>
 
 #include "data/error.h"
 #include "data/files/disk_room.h"
-#include "data/files/file_io.h"
-#include "data/files/temporary_file.h"
+#include "data/files/folder_lock.h"
+#include "data/files/temporary_name.h"
 
 namespace ventris::data {
-namespace {
 
-constexpr size_t kBufferBytes = size_t{1} << 16;
+AtomicFile::AtomicFile(const std::string& path, int64_t expected_bytes)
+    : path_(path), expected_bytes_(expected_bytes), size_is_known_(expected_bytes > 0) {
+  check_is_no_other_thing(path_);
+  remove_abandoned(path_);
+  file_ = open_unnamed(folder_of(path_));
+  if (!file_.valid()) create_named();
+  struct stat status {};
+  if (::stat(folder_of(path_).c_str(), &status) != 0) return;
+  folder_device_ = status.st_dev;
+  folder_number_ = status.st_ino;
+}
 
-}  // namespace
+void AtomicFile::check_folder() const {
+  struct stat status {};
+  const bool there = ::stat(folder_of(path_).c_str(), &status) == 0;
+  if (there && status.st_dev == folder_device_ && status.st_ino == folder_number_ &&
+      is_held_or_free(folder_of(path_))) {
+    return;
+  }
+  fail(ErrorKind::kIo,
+       "{}: the folder was moved, removed or replaced while the file was written; the file is discarded",
+       path_);
+}
 
-AtomicFile::AtomicFile(const std::string& path) : file_(std::make_unique<TemporaryFile>(path)) {}
+void AtomicFile::create_named() {
+  const std::string name = temporary_name(path_);
+  file_ = FileHandle(::open(name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666));
+  if (!file_.valid()) {
+    const int error = errno;
+    fail(kind_of_creating(error), "{}: cannot create a file in the folder {}: {}.{}", path_, folder_of(path_),
+         system_reason(error), room_at(path_));
+  }
+  temporary_ = name;
+  take_rights_of(path_, file_.fd());  // before there are data to read
+  mark_as_being_written(file_.fd());
+}
 
-AtomicFile::~AtomicFile() = default;
+AtomicFile::~AtomicFile() {
+  if (!temporary_.empty()) ::unlink(temporary_.c_str());
+}
 
 void AtomicFile::write(const void* data, size_t bytes) {
+  constexpr size_t kBufferBytes = size_t{1} << 16;
   if (buffer_.size() + bytes > kBufferBytes) flush();
   if (bytes > kBufferBytes) {
-    file_->write(data, static_cast<int64_t>(bytes), written_);
+    write_at(written_, data, static_cast<int64_t>(bytes));
     written_ += static_cast<int64_t>(bytes);
     return;
   }
@@ -35,25 +70,60 @@ void AtomicFile::write(const void* data, size_t bytes) {
 }
 
 void AtomicFile::flush() {
-  if (buffer_.empty()) return;
-  file_->write(buffer_.data(), static_cast<int64_t>(buffer_.size()), written_);
-  written_ += static_cast<int64_t>(buffer_.size());
-  buffer_.clear();
+  const std::vector<char> pending = std::exchange(buffer_, {});
+  write_at(written_, pending.data(), std::ssize(pending));
+  written_ += std::ssize(pending);
 }
 
-void AtomicFile::replace(int64_t offset, std::string_view bytes) {
-  flush();
-  file_->write(bytes.data(), static_cast<int64_t>(bytes.size()), offset);
+void AtomicFile::write_at(int64_t offset, const void* data, int64_t bytes) {
+  if (!buffer_.empty()) flush();
+  expected_bytes_ = std::max(expected_bytes_, offset + bytes);
+  const std::string reason = write_all(file_.fd(), data, bytes, offset);
+  if (!reason.empty()) fail_writing(fmt::format("cannot write {} bytes at byte {}", bytes, offset), reason);
+}
+
+void AtomicFile::take_name() {
+  if (temporary_.empty()) {
+    if (link_unnamed(file_.fd(), path_) == 0) return;
+    const std::string name = temporary_name(path_);
+    const int error = errno == EEXIST ? (link_unnamed(file_.fd(), name) == 0 ? 0 : errno) : errno;
+    if (error != 0) fail_writing("cannot give the file its name", system_reason(error));
+    temporary_ = name;
+  }
+  if (::rename(temporary_.c_str(), path_.c_str()) != 0) {
+    if (errno == EPERM || errno == EACCES) {
+      fail(ErrorKind::kCannotCreate, "{}: cannot replace the file of this name: {}. Write elsewhere", path_,
+           system_reason(errno));
+    }
+    fail_writing(fmt::format("cannot rename {} to it", temporary_), system_reason(errno));
+  }
+  temporary_.clear();
 }
 
 void AtomicFile::sync() {
   flush();
-  file_->sync();
+  if (::fsync(file_.fd()) != 0) fail_writing("cannot write the file to the disk", system_reason(errno));
 }
 
 void AtomicFile::commit() {
-  flush();
-  file_->publish();
+  sync();
+  check_folder();
+  take_rights_of(path_, file_.fd());
+  take_name();
+  committed_ = true;
+  if (const int error = sync_folder(folder_of(path_)); error != 0) {
+    fail(ErrorKind::kIo, "{}: the file is complete, but its folder cannot be written to the disk: {}", path_,
+         system_reason(error));
+  }
+}
+
+void AtomicFile::fail_writing(const std::string& what, const std::string& reason) const {
+  struct stat status {};
+  const int64_t written = ::fstat(file_.fd(), &status) == 0 ? int64_t{status.st_blocks} * 512 : 0;
+  fail(ErrorKind::kIo,
+       "{}: {}: {}. The file needs {}{} bytes, of which {} are on the disk.{} Free space or write elsewhere",
+       path_, what, reason, size_is_known_ ? "" : "at least ", expected_bytes_,
+       std::min(written, expected_bytes_), room_at(path_));
 }
 
 void sync_file(const std::string& path) {

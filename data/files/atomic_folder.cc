@@ -98,13 +98,13 @@ AtomicFolder::AtomicFolder(const std::string& path) : path_(without_slash(path))
     fail(kind_of_creating(error), "{}: cannot create the folder: {}.{}", path_, system_reason(error),
          room_at(path_));
   }
-  opened_ = std::make_unique<FileHandle>(open_folder(temporary_));
-  if (!opened_->valid() || ::fstat(opened_->fd(), &made_) != 0 || ::fchmod(opened_->fd(), S_IRWXU) != 0) {
+  opened_ = open_folder(temporary_);
+  if (!opened_.valid() || ::fstat(opened_.fd(), &made_) != 0 || ::fchmod(opened_.fd(), S_IRWXU) != 0) {
     const int error = errno;
     ::rmdir(temporary_.c_str());
     fail(ErrorKind::kIo, "{}: cannot create the folder: {}", path_, system_reason(error));
   }
-  mark_as_being_written(opened_->fd());
+  mark_as_being_written(opened_.fd());
 }
 
 AtomicFolder::~AtomicFolder() {
@@ -120,7 +120,7 @@ void AtomicFolder::commit(const std::string& needed, const std::string& mark) {
     if (file.valid()) take_rights_of(path_ + "/" + name, file.fd());
   }
   struct stat old {};
-  take_rights(opened_->fd(), ::lstat(path_.c_str(), &old) == 0 ? old : made_, 07777);
+  take_rights(opened_.fd(), ::lstat(path_.c_str(), &old) == 0 ? old : made_, 07777);
   if (!exchange(names)) move_files(names, needed, mark);
   temporary_.clear();
 }

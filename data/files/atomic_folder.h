@@ -3,13 +3,12 @@
 
 #include <sys/stat.h>
 
-#include <memory>
 #include <string>
 #include <vector>
 
-namespace ventris::data {
+#include "data/files/file_io.h"
 
-class FileHandle;
+namespace ventris::data {
 
 /// A folder of files that appears under its name, complete and synced, at commit(), in place of an existing
 /// one. It is written beside that one under a temporary name (data/files/temporary_name.h), and removed
@@ -39,10 +38,10 @@ class AtomicFolder {
   void move_files(const std::vector<std::string>& names, const std::string& needed, const std::string& mark);
   [[noreturn]] void fail_publishing(const std::string& what, int error) const;
 
-  std::string path_;                    // without a slash at its end
-  std::string temporary_;               // "" after commit()
-  std::unique_ptr<FileHandle> opened_;  // holds the lock that marks it as being written
-  struct stat made_ {};  // the temporary folder, which only this user can read until it is complete
+  std::string path_;       // without a slash at its end
+  std::string temporary_;  // "" after commit()
+  FileHandle opened_;      // holds the lock that marks it as being written
+  struct stat made_ {};    // the temporary folder, which only this user can read until it is complete
 };
 
 }  // namespace ventris::data

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "data/error.h"
+#include "data/files/temporary_name.h"
 
 namespace ventris::data {
 
@@ -100,6 +101,20 @@ FileHandle open_unnamed(const std::string& folder) {
 
 int link_unnamed(int fd, const std::string& path) {
   return ::linkat(AT_FDCWD, path_of(fd).c_str(), AT_FDCWD, path.c_str(), AT_SYMLINK_FOLLOW);
+}
+
+FileHandle open_scratch(const std::string& path) {
+  FileHandle file = open_unnamed(folder_of(path));
+  if (file.valid()) return file;
+  const std::string name = temporary_name(path);
+  file = FileHandle(::open(name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+  if (!file.valid()) {
+    const int error = errno;
+    fail(kind_of_creating(error), "{}: cannot create a file in the folder {}: {}", path, folder_of(path),
+         system_reason(error));
+  }
+  ::unlink(name.c_str());
+  return file;
 }
 
 void take_rights(int fd, const struct stat& of, mode_t bits) {

@@ -54,6 +54,10 @@ FileHandle open_unnamed(const std::string& folder);
 /// Gives such a file its first name, if that does not exist. Returns 0, or -1 and errno.
 int link_unnamed(int fd, const std::string& path);
 
+/// An unnamed file for working data of the output PATH, in its folder; if the file system has no such files,
+/// one whose name is removed at once. Throws DataError kCannotCreate, kIo.
+FileHandle open_scratch(const std::string& path);
+
 /// Syncs the names in a folder. Returns 0 or errno. A folder that the file system cannot sync (EINVAL) counts
 /// as synced.
 int sync_folder(const std::string& folder);

@@ -7,19 +7,18 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <filesystem>
 #include <mutex>
 #include <optional>
 #include <thread>
-#include <utility>
 #include <vector>
 
 #include "data/error.h"
 #include "data/files/file_io.h"
 #include "data/files/folder_lease.h"
+#include "data/files/temporary_name.h"
 
 namespace ventris::data {
 namespace {
@@ -50,9 +49,21 @@ std::string path_now(int fd) {
 }
 
 std::string this_process() {
-  std::array<char, 256> host{};
-  ::gethostname(host.data(), host.size() - 1);
-  return fmt::format("process {} on {}", ::getpid(), host.data());
+  return fmt::format("process {} on {}", ::getpid(), name_of_host());
+}
+
+FileHandle open_lock_file(const std::string& path) {
+  constexpr int kFlags = O_CLOEXEC | O_NOFOLLOW;
+  FileHandle file(::open(path.c_str(), O_RDWR | O_CREAT | kFlags, 0666));
+  const int error = errno;
+  // One of another user of the group, which this one may only read: that suffices for a lock.
+  if (!file.valid() && (error == EACCES || error == EPERM))
+    file = FileHandle(::open(path.c_str(), O_RDONLY | kFlags));
+  if (!file.valid()) {
+    fail(kind_of_creating(error), "{}: cannot be created: {}. The run folder must be writable", path,
+         system_reason(error));
+  }
+  return file;
 }
 
 std::string holder(int fd) {
@@ -62,49 +73,32 @@ std::string holder(int fd) {
   return line.empty() ? "another process" : line.substr(0, line.find('\n'));
 }
 
-/// The folders that this process holds, by path.
-class HeldFolders {
- public:
-  void add(const std::string& folder, const FolderIdentity& identity) {
-    const std::lock_guard lock(mutex_);
-    folders_.emplace_back(normal(folder), identity);
-  }
-  void remove(const std::string& folder) {
-    const std::lock_guard lock(mutex_);
-    const auto last = std::find_if(folders_.rbegin(), folders_.rend(),
-                                   [&](const auto& held) { return held.first == normal(folder); });
-    if (last != folders_.rend()) folders_.erase(std::next(last).base());
-  }
-  std::optional<FolderIdentity> find(const std::string& folder) {
-    const std::lock_guard lock(mutex_);
-    const auto found = std::find_if(folders_.begin(), folders_.end(),
-                                    [&](const auto& held) { return held.first == normal(folder); });
-    return found == folders_.end() ? std::nullopt : std::optional(found->second);
-  }
+std::string normal(const std::string& folder) {
+  return std::filesystem::path(folder + "/").lexically_normal().string();
+}
 
- private:
-  static std::string normal(const std::string& folder) {
-    return std::filesystem::path(folder + "/").lexically_normal().string();
+/// The locks of this process.
+std::mutex held_mutex;
+std::vector<const FolderLock*> held_locks;
+
+/// The identity of a folder that this process holds.
+std::optional<FolderIdentity> held_identity(const std::string& folder) {
+  const std::lock_guard guard(held_mutex);
+  for (const FolderLock* lock : held_locks) {
+    if (normal(lock->folder()) == normal(folder)) return lock->identity();
   }
-
-  std::mutex mutex_;
-  std::vector<std::pair<std::string, FolderIdentity>> folders_;
-};
-
-HeldFolders& held_folders() {
-  static HeldFolders held;
-  return held;
+  return std::nullopt;
 }
 
 }  // namespace
 
 bool is_held_or_free(const std::string& folder) {
-  const std::optional<FolderIdentity> held = held_folders().find(folder);
+  const std::optional<FolderIdentity> held = held_identity(folder);
   return !held || held->holds();
 }
 
 FolderIdentity::FolderIdentity(const std::string& folder) : path_(folder + kLockFile) {
-  if (const std::optional<FolderIdentity> held = held_folders().find(folder)) {
+  if (const std::optional<FolderIdentity> held = held_identity(folder)) {
     *this = *held;
     return;
   }
@@ -130,48 +124,39 @@ bool FolderIdentity::holds() const {
 
 FolderLock::FolderLock(const std::string& folder, std::chrono::milliseconds patience,
                        const std::function<void(const std::string& holder)>& waits)
-    : folder_(folder) {
-  const std::string path = folder + kLockFile;
-  directory_ = std::make_unique<FileHandle>(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  file_ = std::make_unique<FileHandle>(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666));
-  if (!file_->valid() && (errno == EACCES || errno == EPERM)) {
-    // Owned by another user of the group, and only readable for this one: that suffices for a lock.
-    const int error = errno;
-    *file_ = FileHandle(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
-    if (!file_->valid()) errno = error;
-  }
-  if (!file_->valid()) {
-    const int error = errno;
-    fail(kind_of_creating(error), "{}: cannot be created: {}. The run folder must be writable", path,
-         system_reason(error));
-  }
+    : folder_(folder),
+      directory_(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)),
+      file_(open_lock_file(folder + kLockFile)),
+      identity_(folder, file_.fd()) {
   const auto begin = std::chrono::steady_clock::now();
   bool told = false;
-  identity_ = std::make_unique<FolderIdentity>(folder, file_->fd());
-  while (::flock(file_->fd(), LOCK_EX | LOCK_NB) != 0) {
+  while (::flock(file_.fd(), LOCK_EX | LOCK_NB) != 0) {
     if (errno == EINTR) continue;
     if (errno != EWOULDBLOCK) {
       why_not_held_ = system_reason(errno);
       lease_ = std::make_unique<FolderLease>(folder, this_process(), FolderLease::Times());
-      held_folders().add(folder, *identity_);
-      return;
+      break;
     }
     const auto waited = std::chrono::steady_clock::now() - begin;
     if (waits && !told && waited > 1s) {
-      waits(holder(file_->fd()));
+      waits(holder(file_.fd()));
       told = true;
     }
     if (waited > patience) {
       fail(ErrorKind::kCannotCreate,
            "the folder {} is in use by {}. Wait for the end of that run, or give another folder", folder,
-           holder(file_->fd()));
+           holder(file_.fd()));
     }
     std::this_thread::sleep_for(20ms);
   }
-  held_folders().add(folder, *identity_);
+  {
+    const std::lock_guard guard(held_mutex);
+    held_locks.push_back(this);
+  }
+  if (!held()) return;
   const std::string text = this_process() + "\n";
   // Only a message of another process depends on this.
-  if (::ftruncate(file_->fd(), 0) == 0 && ::pwrite(file_->fd(), text.data(), text.size(), 0) < 0) return;
+  if (::ftruncate(file_.fd(), 0) == 0 && ::pwrite(file_.fd(), text.data(), text.size(), 0) < 0) return;
 }
 
 void FolderLock::check() const {
@@ -181,8 +166,8 @@ void FolderLock::check() const {
          "it for a long time, for example because it was stopped. Nothing more is written there",
          folder_);
   }
-  if (identity_->holds()) return;
-  const int fd = directory_->fd();
+  if (identity_.holds()) return;
+  const int fd = directory_.fd();
   if (is_gone(fd)) {
     fail(ErrorKind::kIo,
          "the run folder {} was removed with its checkpoints while this run used it. "
@@ -204,7 +189,8 @@ void FolderLock::check() const {
 }
 
 FolderLock::~FolderLock() {
-  held_folders().remove(folder_);
+  const std::lock_guard guard(held_mutex);
+  std::erase(held_locks, this);
 }
 
 }  // namespace ventris::data

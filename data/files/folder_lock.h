@@ -9,9 +9,10 @@
 #include <memory>
 #include <string>
 
+#include "data/files/file_io.h"
+
 namespace ventris::data {
 
-class FileHandle;
 class FolderLease;
 
 /// The identity of the file `.lock` of a folder, by device and inode: if it is another or missing, the folder
@@ -37,7 +38,7 @@ class FolderIdentity {
 /// Holds a folder for one process: a system lock on the file `.lock` in it, which contains host and process
 /// id of the holder. The system releases it when the process ends in any way; the file stays. On a file
 /// system without locks a renewed lease (data/files/folder_lease.h) is used instead. While it is held, no
-/// file is renamed into another folder that has replaced it at its path (data/files/temporary_file.h).
+/// file is renamed into another folder that has replaced it at its path (data/files/atomic_file.h).
 class FolderLock {
  public:
   static constexpr std::chrono::seconds kPatience{10};
@@ -58,12 +59,14 @@ class FolderLock {
   /// one, and no other process took its lease. Must be called before a name in it is written or removed. From
   /// any thread.
   void check() const;
+  const std::string& folder() const { return folder_; }
+  const FolderIdentity& identity() const { return identity_; }
 
  private:
   std::string folder_;
-  std::unique_ptr<FileHandle> directory_;
-  std::unique_ptr<FileHandle> file_;
-  std::unique_ptr<FolderIdentity> identity_;
+  FileHandle directory_;
+  FileHandle file_;
+  FolderIdentity identity_;
   std::unique_ptr<FolderLease> lease_;
   std::string why_not_held_;
 };

@@ -12,12 +12,12 @@
 #include <map>
 
 #include "data/error.h"
+#include "data/files/atomic_file.h"
 #include "data/files/digest_tree.h"
 #include "data/files/file_io.h"
 #include "data/files/hdf5_child.h"
 #include "data/files/hdf5_descriptor.h"
 #include "data/files/hdf5_handle.h"
-#include "data/files/temporary_file.h"
 
 namespace ventris::data {
 
@@ -32,7 +32,7 @@ struct Hdf5Writer::Impl {
     int64_t offset;
   };
 
-  TemporaryFile target;
+  AtomicFile target;
   const FileDigest kind;
   std::string digest;
   Hdf5Handle file;
@@ -102,7 +102,7 @@ Hdf5Writer::Impl::Impl(const std::string& path, int64_t expected_bytes, FileDige
 }
 
 Hdf5Writer::Impl::~Impl() {
-  if (!target.published()) {
+  if (!target.committed()) {
     // Frees the space first, so that the library can close the file even on a full disk.
     [[maybe_unused]] const int ignored = ::ftruncate(target.fd(), 0);
   }
@@ -173,7 +173,7 @@ void Hdf5Writer::Impl::append(const std::string& name, const void* data, int64_t
   }
   Array& array = found->second;
   const auto width = static_cast<int64_t>(size_of(array.type));
-  target.write(data, count * width, array.offset + array.written * width);
+  target.write_at(array.offset + array.written * width, data, count * width);
   array.written += count;
 }
 
@@ -196,7 +196,7 @@ void Hdf5Writer::Impl::commit() {
     target.fail_writing("cannot read the length of the file", system_reason(errno));
   }
   seal(status.st_size);
-  target.publish();
+  target.commit();
 }
 
 /// Writes the user block and sets the digest.
@@ -204,7 +204,7 @@ void Hdf5Writer::Impl::seal(int64_t bytes) {
   if (kind == FileDigest::kTree) {
     digest = DigestTree::append_to(
                  target.fd(), bytes, target.path(),
-                 [&](const void* data, int64_t size, int64_t offset) { target.write(data, size, offset); })
+                 [&](const void* data, int64_t size, int64_t offset) { target.write_at(offset, data, size); })
                  .root();
     return;
   }
@@ -214,7 +214,7 @@ void Hdf5Writer::Impl::seal(int64_t bytes) {
   std::memcpy(block.data(), kUserBlockMagic, 8);
   std::memcpy(block.data() + 8, &length, 8);
   std::memcpy(block.data() + 16, value.digest, 16);
-  target.write(block.data(), kUserBlockBytes, 0);
+  target.write_at(0, block.data(), kUserBlockBytes);
   digest = hexadecimal(value);
 }
 

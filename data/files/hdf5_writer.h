@@ -14,7 +14,7 @@ namespace ventris::data {
 enum class FileDigest { kOfAll, kTree };
 
 /// Writes one HDF5 file of ours, which appears under its name when it is complete and synced
-/// (data/files/temporary_file.h): commit() flushes, fills the 512-byte user block (magic "VENTRIS1", length
+/// (data/files/atomic_file.h): commit() flushes, fills the 512-byte user block (magic "VENTRIS1", length
 /// and XXH3-128 of everything after the block; or as data/files/digest_tree.h), fsyncs, gives the name and
 /// fsyncs the folder. Library version bounds v110, creation order tracked, no object times: equal content
 /// gives equal bytes. Errors: DataError kCannotCreate (cannot open), kIo (such as a full disk, with the path,

@@ -321,7 +321,7 @@ void write_safetensors(const std::string& path, const SafeMetadata& metadata,
     file.write(data);
     digest.add(data.data(), data.size());
   }
-  file.replace(static_cast<int64_t>(digest_at), digest.hexadecimal());
+  file.write_at(static_cast<int64_t>(digest_at), digest.hexadecimal().data(), kDigestDigits);
   file.commit();
 }
 

@@ -2,14 +2,11 @@
 #include "data/files/spool_file.h"
 
 #include <fcntl.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 
 #include "data/error.h"
 #include "data/files/disk_room.h"
-#include "data/files/temporary_name.h"
 
 namespace ventris::data {
 
@@ -20,18 +17,10 @@ constexpr size_t kSpoolBufferBytes = size_t{1} << 20;
 }  // namespace
 
 SpoolFile::SpoolFile(const std::string& output, ElementType type)
-    : output_(output), type_(type), width_(static_cast<int64_t>(size_of(type))) {
-  file_ = open_unnamed(folder_of(output));
-  if (file_.valid()) return;
-  const std::string name = temporary_name(output);
-  file_ = FileHandle(::open(name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
-  if (!file_.valid()) {
-    const int error = errno;
-    fail(kind_of_creating(error), "{}: cannot create a file in the folder {}: {}", output, folder_of(output),
-         system_reason(error));
-  }
-  ::unlink(name.c_str());
-}
+    : output_(output),
+      type_(type),
+      width_(static_cast<int64_t>(size_of(type))),
+      file_(open_scratch(output)) {}
 
 void SpoolFile::append(const void* data, int64_t count) {
   const char* const bytes = static_cast<const char*>(data);

@@ -239,14 +239,15 @@ TEST_F(Saver, FilesOfProcessesThatAreGoneAreRemovedAndNoOthers) {
   ASSERT_EQ(::waitpid(child, nullptr, 0), child);
 
   const std::string ours = data::temporary_name(path("checkpoint-00000002.h5"));
-  const auto of_child = [&](const std::string& name) {  // as earlier versions named it
+  const std::string of_it = std::to_string(child) + ".0123456789abcdef";
+  const auto of_child = [&](const std::string& name) {
     const size_t random = name.rfind('.');
-    return name.substr(0, name.rfind('.', random - 1) + 1) + std::to_string(child);
+    return name.substr(0, name.rfind('.', random - 1) + 1) + of_it;
   };
   const std::string gone = of_child(ours);
   const std::string foreign_gone = of_child(data::temporary_name(path("notes.txt")));
-  const std::string other_host = path("checkpoint-00000002.h5.tmp.another-host.") + std::to_string(child);
-  const std::string other_host_old = path("checkpoint-00000003.h5.tmp.another-host.") + std::to_string(child);
+  const std::string other_host = path("checkpoint-00000002.h5.tmp.another-host.") + of_it;
+  const std::string other_host_old = path("checkpoint-00000003.h5.tmp.another-host.") + of_it;
   const std::string no_number = gone + "x";
   const std::string whole = path("checkpoint-00000002.h5");
   for (const std::string& file : {ours, gone, foreign_gone, other_host, other_host_old, no_number, whole}) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "data/files/temporary_file.h"
+#include "data/files/atomic_file.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -14,7 +14,6 @@
 #include <string>
 #include <vector>
 
-#include "data/files/atomic_file.h"
 #include "data/files/temporary_name.h"
 #include "data/text/tokenizer.h"
 #include "tests/data/test_files.h"
@@ -24,7 +23,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-class TemporaryFileTest : public FolderTest {
+class AtomicFileTest : public FolderTest {
  protected:
   std::vector<std::string> names() const {
     std::vector<std::string> found;
@@ -35,7 +34,7 @@ class TemporaryFileTest : public FolderTest {
   }
 };
 
-TEST_F(TemporaryFileTest, AFileFarLargerThanItsKindIsRefusedWithoutBeingRead) {
+TEST_F(AtomicFileTest, AFileFarLargerThanItsKindIsRefusedWithoutBeingRead) {
   const std::string path = in_folder("sparse");
   std::ofstream(path) << "x";
   fs::resize_file(path, kMaxTokenizerBytes + 1);
@@ -54,19 +53,19 @@ TEST(KindOfCreating, WhatMayPassIsWorthAnotherStart) {
     EXPECT_EQ(kind_of_creating(error), ErrorKind::kCannotCreate);
 }
 
-TEST_F(TemporaryFileTest, AFileHasNoNameBeforeItIsWhole) {
+TEST_F(AtomicFileTest, AFileHasNoNameBeforeItIsWhole) {
   if (!open_unnamed(folder_.string()).valid()) {
     GTEST_SKIP() << "the file system has no files without names";
   }
   {
-    TemporaryFile file(in_folder("model.h5"));
+    AtomicFile file(in_folder("model.h5"));
     file.write("half", 4, 0);
     EXPECT_EQ(names(), std::vector<std::string>());
   }
   EXPECT_EQ(names(), std::vector<std::string>());
 }
 
-TEST_F(TemporaryFileTest, AFileOfTheLongestNameIsReplacedAndWhatAKilledProcessLeftIsRemoved) {
+TEST_F(AtomicFileTest, AFileOfTheLongestNameIsReplacedAndWhatAKilledProcessLeftIsRemoved) {
   const std::string name = std::string(251, 'n') + ".txt";
   for (const char* text : {"old", "new"}) {
     AtomicFile file(in_folder(name));
@@ -85,7 +84,7 @@ TEST_F(TemporaryFileTest, AFileOfTheLongestNameIsReplacedAndWhatAKilledProcessLe
   EXPECT_EQ(names(), std::vector<std::string>{name});
 }
 
-TEST_F(TemporaryFileTest, TheModeIsThatOfTheUmask) {
+TEST_F(AtomicFileTest, TheModeIsThatOfTheUmask) {
   const mode_t before = ::umask(0);
   for (const mode_t mask : {0, 022, 027, 077}) {
     ::umask(mask);
@@ -102,7 +101,7 @@ TEST_F(TemporaryFileTest, TheModeIsThatOfTheUmask) {
   ::umask(before);
 }
 
-TEST_F(TemporaryFileTest, ALinkOfThatNameIsReplacedAndNotFollowed) {
+TEST_F(AtomicFileTest, ALinkOfThatNameIsReplacedAndNotFollowed) {
   const std::string victim = in_folder("victim");
   std::ofstream(victim) << "keep";
   for (const std::string& target : {victim, in_folder("nothing")}) {
@@ -118,7 +117,7 @@ TEST_F(TemporaryFileTest, ALinkOfThatNameIsReplacedAndNotFollowed) {
   EXPECT_EQ(names(), std::vector<std::string>({"victim"}));
 }
 
-TEST_F(TemporaryFileTest, TwoProcessesThatWriteOneNameLeaveOneOfTheTwoFiles) {
+TEST_F(AtomicFileTest, TwoProcessesThatWriteOneNameLeaveOneOfTheTwoFiles) {
   const std::string target = in_folder("model.h5");
   std::vector<pid_t> writers;
   for (const char letter : {'a', 'b'}) {
@@ -144,7 +143,7 @@ TEST_F(TemporaryFileTest, TwoProcessesThatWriteOneNameLeaveOneOfTheTwoFiles) {
   EXPECT_EQ(names(), std::vector<std::string>({"model.h5"}));
 }
 
-TEST_F(TemporaryFileTest, NothingIsWrittenIntoAFolderThatTookThePlaceOfTheFirst) {
+TEST_F(AtomicFileTest, NothingIsWrittenIntoAFolderThatTookThePlaceOfTheFirst) {
   const std::string run = in_folder("run");
   const std::string moved = in_folder("moved");
   fs::create_directory(run);
@@ -168,14 +167,14 @@ TEST_F(TemporaryFileTest, NothingIsWrittenIntoAFolderThatTookThePlaceOfTheFirst)
   }
 }
 
-TEST_F(TemporaryFileTest, NoTwoTemporaryNamesAreAlike) {
+TEST_F(AtomicFileTest, NoTwoTemporaryNamesAreAlike) {
   EXPECT_NE(temporary_name(in_folder("model.h5")), temporary_name(in_folder("model.h5")));
 }
 
-TEST_F(TemporaryFileTest, BytesThatAreReplacedMayStillBeInTheBuffer) {
+TEST_F(AtomicFileTest, BytesThatAreReplacedMayStillBeInTheBuffer) {
   AtomicFile file(in_folder("model.bin"));
   file.write("0123456789");
-  file.replace(3, "xyz");
+  file.write_at(3, "xyz", 3);
   EXPECT_EQ(file.size(), 10);
   file.write(std::string(200000, '-'));
   file.write("end");
@@ -192,24 +191,22 @@ pid_t gone() {
   return child;
 }
 
-TEST_F(TemporaryFileTest, TheNextWriterOfANameRemovesWhatOthersThatAreGoneLeftOfIt) {
+TEST_F(AtomicFileTest, TheNextWriterOfANameRemovesWhatOthersThatAreGoneLeftOfIt) {
   const std::string target = in_folder("model.h5");
   const std::string ours = temporary_name(target);
   const std::string host = ours.substr(0, ours.rfind('.', ours.rfind('.') - 1));
   const std::string id = std::to_string(gone());
   const std::string left = host + "." + id + ".0123456789abcdef";
-  const std::string left_of_before = host + "." + id;  // as earlier versions named them
   const std::string left_folder = host + "." + id + ".00000000000000ff";
-  const std::string other_file = in_folder("other.h5.tmp.host.") + id;
+  const std::string other_file = in_folder("other.h5.tmp.host.") + id + ".0123456789abcdef";
   const std::string written = host + "." + id + ".fedcba9876543210";  // by one in another container
-  for (const std::string& file : {ours, left, left_of_before, other_file, written})
-    std::ofstream(file) << "x";
+  for (const std::string& file : {ours, left, other_file, written}) std::ofstream(file) << "x";
   fs::create_directories(left_folder + "/deep");
   const FileHandle held(::open(written.c_str(), O_RDWR | O_CLOEXEC));
   mark_as_being_written(held.fd());
 
   AtomicFile file(target);
-  for (const std::string& removed : {left, left_of_before, left_folder}) {
+  for (const std::string& removed : {left, left_folder}) {
     EXPECT_FALSE(fs::exists(removed)) << removed;
   }
   for (const std::string& kept : {ours, other_file, written}) EXPECT_TRUE(fs::exists(kept)) << kept;
