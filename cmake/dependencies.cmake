@@ -86,6 +86,11 @@ if(NOT ZSTD_FOUND)
   ventris_missing(zstd libzstd-dev)
 endif()
 
+pkg_check_modules(ZIP QUIET IMPORTED_TARGET libzip)
+if(NOT ZIP_FOUND)
+  ventris_missing(libzip libzip-dev)
+endif()
+
 if(VENTRIS_MPI)
   set(MPI_CXX_SKIP_MPICXX ON)
   if(NOT CMAKE_CROSSCOMPILING)

@@ -2,10 +2,13 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
+
+struct zip;
 
 namespace ventris::data {
 
@@ -18,11 +21,11 @@ struct NpzArray {
   std::vector<uint8_t> data;  // little-endian
 };
 
-/// Reads an npz file in memory, which must outlive the object: entries that are stored or deflated, below 4
-/// GiB, without encryption. Every length is checked before memory is allocated for it. All arrays, plus the
-/// largest one twice more, may have at most three times the bytes of the file: then the file, a copy of all
-/// arrays, and a conversion of one at a time take at most four times the file. Stored arrays always fit, and
-/// so do deflated trained weights; a file that is mostly compressed zeros is refused, and so is an entry
+/// Reads an npz file in memory, which must outlive the object, by libzip: entries that are stored or
+/// deflated, without encryption. Every length is checked before memory is allocated for it. All arrays, plus
+/// the largest one twice more, may have at most three times the bytes of the file: then the file, a copy of
+/// all arrays, and a conversion of one at a time take at most four times the file. Stored arrays always fit,
+/// and so do deflated trained weights; a file that is mostly compressed zeros is refused, and so is an entry
 /// whose names in the directory and in front of its data differ. Errors: DataError kBadData, naming `origin`
 /// and the entry.
 class NpzFile {
@@ -39,19 +42,11 @@ class NpzFile {
   uint64_t array_bytes() const { return array_bytes_; }
 
  private:
-  struct Entry {
-    uint64_t offset;  // of the local header
-    uint32_t packed_bytes;
-    uint32_t bytes;
-    uint32_t crc;
-    uint16_t method;
-  };
-  std::vector<uint8_t> unpack(const Entry& entry, const std::string& name) const;
+  std::vector<uint8_t> unpack(size_t entry) const;
 
   std::string origin_;
-  std::span<const uint8_t> bytes_;
+  std::unique_ptr<zip, void (*)(zip*)> archive_;
   std::vector<std::string> names_;
-  std::vector<Entry> entries_;
   uint64_t array_bytes_ = 0;
 };
 

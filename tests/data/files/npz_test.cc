@@ -154,7 +154,7 @@ TEST_F(Npz, WhoseNamesWereChangedIsRefused) {
       // Also if the array is never read.
       const std::string said =
           message_of(ErrorKind::kBadData, [&] { NpzFile(changed, "a.npz").read("first"); });
-      EXPECT_TRUE(contains(said, "another name")) << said;
+      EXPECT_TRUE(contains(said, "the archive cannot be opened")) << said;
     }
   }
 }
@@ -169,7 +169,7 @@ TEST(NpzArchive, OfStoredAndDeflatedEntriesIsRead) {
     }
   }
   const NpzArray columns = read_one(
-      Archive{.content = npy("{'shape': (2, 1), 'descr': \"|u1\", 'fortran_order': True}", "ab")}.bytes());
+      Archive{.content = npy("{'descr': '|u1', 'fortran_order': True, 'shape': (2, 1)}", "ab")}.bytes());
   EXPECT_TRUE(columns.fortran_order);
   EXPECT_EQ(columns.type, "|u1");
 }
@@ -177,15 +177,14 @@ TEST(NpzArchive, OfStoredAndDeflatedEntriesIsRead) {
 TEST(NpzArchive, WithFalseNumbersIsRefused) {
   const std::string content = npy(kTwoFloats, "01234567");
   EXPECT_TRUE(contains(refusal(Archive{.name = "x.txt", .content = content}.bytes()), "not an npy file"));
-  EXPECT_TRUE(contains(refusal(Archive{.content = content, .method = 12}.bytes()), "method 12"));
-  EXPECT_TRUE(contains(refusal(Archive{.content = content, .flags = 1}.bytes()), "encrypted"));
-  EXPECT_TRUE(contains(refusal(Archive{.content = content, .more_bytes = 1}.bytes()), "lengths differ"));
-  EXPECT_TRUE(
-      contains(refusal(Archive{.content = content, .method = 8, .more_bytes = 1}.bytes()), "damaged"));
+  for (const Archive& other : {Archive{.content = content, .method = 12}, Archive{.content = content, .flags = 1},
+                               Archive{.content = content, .more_bytes = 1},
+                               Archive{.content = content, .method = 8, .more_bytes = 1}}) {
+    EXPECT_TRUE(contains(refusal(other.bytes()), "changed or damaged, or is not stored or deflated"));
+  }
   EXPECT_TRUE(contains(refusal(Archive{.content = content, .method = 8, .more_bytes = 4000000000}.bytes()),
                        "times the"));
-  EXPECT_TRUE(
-      contains(refusal(Archive{.content = content, .count = 2}.bytes()), "too short for its entries"));
+  EXPECT_TRUE(contains(refusal(Archive{.content = content, .count = 2}.bytes()), "cannot be opened"));
 }
 
 TEST(NpzArchive, OfCompressedZerosIsRefusedBeforeMemoryIsTaken) {
