@@ -63,7 +63,6 @@ Command completion_command();
 Command doctor_command();
 Command selftest_command();
 Command plan_command();
-Command order_command();
 Command train_command();
 Command supervise_command();
 Command translate_command();
@@ -75,9 +74,7 @@ Command average_command();
 Command export_command();
 Command import_command();
 Command inspect_command();
-Command replay_command();
 Command report_command();
-Command diff_command();
 
 /// All commands in the order of the help text.
 std::vector<Command> all_commands();

@@ -12,13 +12,10 @@ std::vector<Command> all_commands() {
   commands.push_back(doctor_command());
   commands.push_back(selftest_command());
   commands.push_back(plan_command());
-  commands.push_back(order_command());
   commands.push_back(train_command());
   commands.push_back(convert_config_command());
   commands.push_back(supervise_command());
-  commands.push_back(replay_command());
   commands.push_back(report_command());
-  commands.push_back(diff_command());
   commands.push_back(translate_command());
   commands.push_back(evaluate_command());
   commands.push_back(score_command());

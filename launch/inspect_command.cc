@@ -26,6 +26,7 @@
 #include "launch/job.h"
 #include "launch/output.h"
 #include "launch/run_record.h"
+#include "launch/step_pairs.h"
 #include "trainer/files/json_text.h"
 #include "trainer/files/model_files.h"
 #include "trainer/files/parameter_digest.h"
@@ -48,6 +49,7 @@ constexpr double kProbeTolerance = 1e-3;
 
 struct InspectCommandOptions {
   std::vector<std::string> files;
+  StepPairsRequest pairs;
   bool verify = false;
   bool json = false;
 };
@@ -277,6 +279,13 @@ std::string verify_probes(const Contents& contents, const Job& job) {
                      difference);
 }
 
+nlohmann::json parsed_config(const std::string& text, const std::string& origin) {
+  nlohmann::json json = parse_json(text);
+  if (json.is_discarded())
+    fail(ExitCode::kBadData, "{} is not JSON of at most {} bytes", origin, kMaxJsonBytes);
+  return json;
+}
+
 nlohmann::json contents_json(const Contents& contents) {
   nlohmann::json list = nlohmann::json::array();
   for (const Dataset& dataset : contents.datasets) {
@@ -295,12 +304,8 @@ nlohmann::json contents_json(const Contents& contents) {
                            {"parameters", parameters_of(contents.datasets)},
                            {"datasets", list}};
   if (!contents.parameter_digest.empty()) result[kDigestAttribute] = contents.parameter_digest;
-  if (!contents.config.empty()) {
-    result["config"] = parse_json(contents.config);
-    if (result["config"].is_discarded())
-      fail(ExitCode::kBadData, "{}: its configuration is not JSON of at most {} bytes", contents.path,
-           kMaxJsonBytes);
-  }
+  if (!contents.config.empty())
+    result["config"] = parsed_config(contents.config, contents.path + ": its configuration");
   return result;
 }
 
@@ -331,13 +336,6 @@ RunFolder run_folder(const std::string& path) {
   }
   folder.killed = folder.status && was_killed(*folder.status);
   return folder;
-}
-
-nlohmann::json parsed_config(const std::string& text, const std::string& path) {
-  nlohmann::json json = parse_json(text);
-  if (json.is_discarded())
-    fail(ExitCode::kBadData, "{}: is not JSON of at most {} bytes", path, kMaxJsonBytes);
-  return json;
 }
 
 std::string file_name(const std::string& path) {
@@ -428,6 +426,7 @@ int run_inspect(const InspectCommandOptions& options, const Job& job) {
   if (options.files.size() != 1)
     fail(ExitCode::kUsage, "one file is expected, but {} were given", options.files.size());
   const std::string& path = options.files.front();
+  if (!options.pairs.steps.empty()) return print_step_pairs(options.pairs, path, options.json, job);
   return data::is_folder(path) ? inspect_folder(path, options, job)
                                : inspect_file(path, options, job, /*of_run=*/false);
 }
@@ -478,8 +477,7 @@ Command inspect_command() {
       "of parameters and their digest, which depends only on their bits. An HDF5 or safetensors file "
       "of ours carries a digest of its contents, which is checked first: a damaged file is an error, "
       "exit code 65. So is a corpus in HDF5 that 'train' would refuse, and weights or a checkpoint that "
-      "'translate' would: of their values, only --verify judges. The JSON files of a run folder have no digest; "
-      "give the folder.",
+      "'translate' would: of their values, only --verify judges.",
       "For a run folder it shows the state of the newest start, the checkpoints, the newest and the best "
       "of them, the command and the configuration; with --verify it verifies every checkpoint.",
       "With --verify it prints one line if the file is sound, and also refuses a file with NaN or Inf, a "
@@ -488,12 +486,14 @@ Command inspect_command() {
       "they are recomputed and must agree within 0.001."};
   command.examples = {{"inspect weights.h5", "The contents of a file:"},
                       {"inspect corpus.h5 --verify", "Whether a file was copied intact:"},
-                      {"inspect model", "The state of a training run:"}};
+                      {"inspect model", "The state of a training run:"},
+                      {"inspect model --steps 12000:12001", "The sentence pairs of two steps:"}};
   OptionTable& table = command.options;
   table.group("Input and output");
   table.operands("FILE_OR_DIR", options->files, "The file, or the run folder.").required = true;
-  table.toggle("verify", options->verify, "Verifies the file instead of listing it.");
-  table.toggle("json", options->json, "Prints one JSON object.");
+  table.toggle("verify", options->verify, "Verifies the file instead of listing it.").excludes = {"steps"};
+  table.toggle("json", options->json, "Prints one JSON object, or with --steps one a line.");
+  add_step_pair_options(options->pairs, table);
   command.run = [options](Job& job) { return run_inspect(*options, job); };
   return command;
 }

@@ -297,7 +297,7 @@ void add_run_options(TrainOptions& train, OptionTable& table) {
   table.integer(
       "digest-every", train.digest_every, {.min = 0, .max = kManySteps},
       "Logs the digest of all parameters every N steps, also to metrics.jsonl, "
-      "for 'ventris replay' to compare: 32 hexadecimal digits, equal if the parameters have equal bits. "
+      "to compare runs: 32 hexadecimal digits, equal if the parameters have equal bits. "
       "The moving average of --ema is not included. 0: never.");
   table.toggle(
       "tensorboard", train.tensorboard,

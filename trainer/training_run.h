@@ -64,7 +64,6 @@ class TrainingRun {
   bool settle();
 
   int64_t step() const { return state_.step; }                                // steps done
-  void set_plateau_factor(double factor) { state_.plateau_factor = factor; }  // for a replay
   std::string digest();  // trainer/files/parameter_digest.h; waits for the step
 
  private:

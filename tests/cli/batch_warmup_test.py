@@ -36,15 +36,15 @@ class BatchWarmUp(support.CommandLineTest):
     def digests(lines):
         return {line["step"]: line["digest"] for line in lines if "digest" in line}
 
-    def tokens_of_order(self, *options):
+    def tokens_of_steps(self, *words):
         """Target tokens of each step with their end marks."""
-        text = self.succeed("order", "--steps", f"1:{STEPS}", "--json", *options).decode()
+        text = self.succeed("inspect", *words, "--steps", f"1:{STEPS}", "--json").decode()
         tokens = dict.fromkeys(range(1, STEPS + 1), 0)
         for line in map(json.loads, text.splitlines()):
             tokens[line["step"]] += line["target_tokens"] + 1
         return tokens
 
-    def test_batches_grow_in_sixteenths_and_order_knows_them(self):
+    def test_batches_grow_in_sixteenths_and_inspect_knows_them(self):
         lines = self.train("grows", *WARM_UP)
         trained = {line["step"]: line["target_tokens"] for line in lines if "loss" in line}
         steps = {step: trained[step] - trained.get(step - 1, 0) for step in trained}
@@ -53,11 +53,10 @@ class BatchWarmUp(support.CommandLineTest):
             limit = TOKENS * min(16, 2 * step) // 16
             self.assertLessEqual(tokens, limit)
             self.assertGreater(tokens, 0.7 * limit - 100, f"step {step}")
-        self.assertEqual(self.tokens_of_order("--model-dir", self.path("grows")), steps)
-        given = ("--corpus", self.corpus, "--batch-source-tokens", TOKENS, "--batch-target-tokens", TOKENS, "--logical-shards", 4)
-        self.assertEqual(self.tokens_of_order(*given, *WARM_UP), steps)
-        self.assertNotEqual(self.tokens_of_order(*given), steps)
+        self.assertEqual(self.tokens_of_steps(self.path("grows")), steps)
+        given = (self.corpus, "--batch-source-tokens", TOKENS, "--batch-target-tokens", TOKENS, "--logical-shards", 4)
         full = self.train("full")
+        self.assertEqual(self.tokens_of_steps(*given), self.tokens_of_steps(self.path("full")))
         self.assertNotEqual(self.digests(full)[1], self.digests(lines)[1])
 
     def test_the_bits_are_those_of_any_number_of_ranks_and_of_a_resumed_run(self):

@@ -2,7 +2,6 @@
 """Libraries and instructions that a run computed with: recorded, and named where they change."""
 
 import json
-import re
 import unittest
 
 import h5py
@@ -37,25 +36,6 @@ class Environment(DigestTest):
         self.assertIn(f"{CHANGED}{slow['instruction_set']} to {now['instruction_set']}.", messages)
         self.assertNotIn("are unknown", messages)  # the options of the last start
         self.assertNotIn(CHANGED, self.messages(*self.train("run", max_steps=8)))
-
-    def test_a_replay_with_others_tells_so(self):
-        self.succeed(*self.train("replay", max_steps=4, save_every=2))
-        words = ("replay", "--checkpoint", self.checkpoint("replay", 2))
-        self.assertNotIn(CHANGED, self.messages(*words))
-        result = support.run(*words, variables=SLOW)
-        self.assertIn(CHANGED, result.stderr.decode())
-        self.assertIn(result.returncode, (0, 76))
-
-    def test_a_replay_takes_the_instructions_of_the_run(self):
-        version = self.succeed("--version", variables={"VENTRIS_ISA": "auto"}).decode()
-        best, first = re.search(r"ISA: +([^,\n]+)(?:, of ([^,\n]+))?", version).groups()
-        if first in (None, best):
-            self.skipTest(f"this processor runs the kernels of {best} alone")
-        self.succeed(*self.train("least", max_steps=4, save_every=2, precision="bf16", isa=first))
-        words = ("replay", "--checkpoint", self.checkpoint("least", 2))
-        self.assertNotIn(CHANGED, self.messages(*words))
-        result = support.run(*words, "--isa", best)
-        self.assertIn(f"kernels from {first} to {best}", result.stderr.decode())
 
     @unittest.skipUnless(support.MPIEXEC, "built without MPI")
     def test_two_ranks_record_what_one_does(self):

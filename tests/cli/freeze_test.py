@@ -92,10 +92,6 @@ class Freeze(support.CommandLineTest):
                 recorded = json.loads(self.read(self.path(case, "config.json")))
                 self.assertEqual(recorded["freeze"], CASES[case][0])
                 self.assertNotIn("freeze", json.loads(self.read(self.path(f"whole-{case}", "config.json"))))
-                said = json.loads(
-                    self.succeed("replay", "--checkpoint", self.file(case, STEPS - 10), "--steps", 10, "--json")
-                )
-                self.assertTrue(said["agrees"])
 
     def test_any_ranks_owners_and_resumes_have_the_same_bits(self):
         for precision in ("f32", "bf16"):

@@ -96,13 +96,6 @@ class GoldenFiles(support.CommandLineTest):
         self.does("export", "--model", "run/checkpoint-00001560.h5", "--output", "resumed.h5")
         self.assertEqual(self.digest("resumed.h5"), self.digests["export of the resumed run"])
 
-    def test_replay(self):
-        shutil.copy(os.path.join(self.copy, "expected", "metrics.jsonl"), os.path.join(self.copy, "run"))
-        lines = self.does("replay", "--checkpoint", CHECKPOINT).decode().splitlines()
-        self.assertEqual([line.split()[1] for line in lines], ["1520", "1540", "1560"])
-        for line in lines:
-            self.assertTrue(line.endswith("equal to metrics.jsonl"), line)
-
     def test_exports(self):
         for ending, precision in PRECISIONS.items():
             for extension in EXTENSIONS:

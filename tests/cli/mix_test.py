@@ -93,8 +93,9 @@ class MixTest(support.CommandLineTest):
     def ends(self, name="quiet"):
         return {line["ended_stage"]: line["step"] for line in self.log_of(name) if "ended_stage" in line}
 
-    def order(self, *options):
-        text = self.succeed("order", *options, "--json").decode()
+    def pairs(self, *words):
+        """The pairs of training steps."""
+        text = self.succeed("inspect", *words, "--json").decode()
         return [json.loads(line) for line in text.splitlines()]
 
 
@@ -140,9 +141,9 @@ class Mix(MixTest):
         quiet = [{k: v for k, v in line.items() if not k.startswith("valid_")} for line in self.log_of("quiet")]
         self.assertEqual(without, quiet)
 
-    def test_order_shows_what_the_steps_saw(self):
+    def test_inspect_shows_what_the_steps_saw(self):
         ends = self.ends()
-        order = self.order("--model-dir", self.path("quiet"), "--steps", "1:60", "--text")
+        order = self.pairs(self.path("quiet"), "--steps", "1:60")
         counts = {}
         seen = {}
         for line in order:
@@ -162,42 +163,36 @@ class Mix(MixTest):
             sentences = file.read().splitlines()
         drawn = next(line for line in order if line["corpus"] == "bt")
         self.assertEqual(drawn["source"], sentences[drawn["pair"] - 1])
-        part = self.order("--model-dir", self.path("quiet"), "--steps", "20:22", "--text")
+        part = self.pairs(self.path("quiet"), "--steps", "20:22")
         self.assertEqual(part, [line for line in order if 20 <= line["step"] <= 22])
-        table = self.succeed("order", "--model-dir", self.path("quiet"), "--steps", "20").decode().splitlines()
+        table = self.succeed("inspect", self.path("quiet"), "--steps", "20").decode().splitlines()
         self.assertEqual(table[0].split("\t")[:4], ["step", "shard", "stage", "corpus"])
         self.assertEqual(len(table) - 1, sum(line["step"] == 20 for line in part))
-        shown = self.order("--corpus", self.corpus, "--mix", self.plan, *BATCH, "--steps", "3:9")
-        self.assertEqual([{**line} for line in shown],
-                         [{k: v for k, v in line.items() if k not in ("source", "target")} for line in order
-                          if 3 <= line["step"] <= 9])  # fmt: skip
 
-    def test_order_says_what_it_needs_for_stages_that_validations_end(self):
-        last = self.ends()["calm"]
-        self.refuse(64, "order", "--corpus", self.corpus, "--mix", self.plan, *BATCH, "--steps", last,
-                    says=["is in stage calm, which lasts until stalled 1", "give it with --model-dir"])  # fmt: skip
-        self.refuse(64, "order", "--corpus", self.corpus, "--steps", "5:4", says="expected A:B")
-        self.refuse(64, "order", "--steps", "5", says="--corpus is required")
-        self.refuse(64, "order", "--corpus", self.corpus, says="--steps is required")
-        self.refuse(64, "order", "--model-dir", self.path("quiet"), "--steps", 1, "--seed", 3, says="leave out --seed")
-        plan = self.write("short.txt", "clean 1 until 3 steps\nclean 1 until stalled 1\nbt 1\n")
-        short = ["--mix", plan, "--max-steps", 5, "--valid-every", 100]
-        self.succeed(*self.words("short", *short))
-        self.refuse(64, "order", "--model-dir", self.path("short"), "--steps", 9, says="step 6 is not decided")
+    def test_inspect_refuses_steps_that_it_cannot_show(self):
+        self.refuse(64, "inspect", self.corpus, "--steps", "5:4", says="expected A:B")
+        self.refuse(64, "inspect", self.corpus, "--steps", 5, "--corpus", self.corpus, says="is for a run folder")
+        self.refuse(64, "inspect", self.corpus, "--seed", 3, says=["--seed", "--steps"])
+        self.refuse(64, "inspect", self.corpus, "--steps", 5, "--verify", says=["--steps", "--verify"])
+        self.refuse(64, "inspect", self.path("quiet"), "--steps", 1, "--seed", 3, says="leave out --seed")
+        self.refuse(64, "inspect", self.path("quiet"), "--steps", "60:61", says="has recorded 60 steps")
 
-    def test_order_says_how_to_name_a_corpus_that_was_moved(self):
+    def test_inspect_says_how_to_name_a_corpus_that_was_moved(self):
         corpus = shutil.copyfile(self.path("corpus.h5"), self.path("moves.h5"))
         self.succeed("train", "--corpus", corpus, "--model-dir", self.path("moves"), *support.TINY_MODEL, "--max-steps", 1)
         os.rename(corpus, self.path("moved.h5"))
-        order = ("order", "--model-dir", self.path("moves"), "--steps", 1)
-        self.refuse(66, *order, says=[corpus, "give its new path with --corpus"])
-        self.succeed(*order, "--corpus", self.path("moved.h5"))
+        words = ("inspect", self.path("moves"), "--steps", 1)
+        self.refuse(66, *words, says=[corpus, "give its new path with --corpus"])
+        self.succeed(*words, "--corpus", self.path("moved.h5"))
 
     def test_other_corpora_of_a_file_do_not_change_the_order_of_one(self):
         more = self.mixed_corpus("more.h5", ("first", 200, 240), ("clean", 0, 100), ("last", 240, 300), ("bt", 100, 300))
         plan = self.write("two.txt", "clean 1 bt 2")
-        orders = [self.order("--corpus", corpus, "--mix", plan, *BATCH, "--steps", "1:20") for corpus in (self.corpus, more)]
-        self.assertEqual(*orders)
+        pairs = []
+        for name, corpus in (("two", self.corpus), ("four", more)):
+            self.succeed(*self.words(name, "--corpus", corpus, "--mix", plan, "--max-steps", 20))
+            pairs.append(self.pairs(self.path(name), "--steps", "1:20"))
+        self.assertEqual(*pairs)
 
     def test_a_plan_shows_its_stages(self):
         shown = json.loads(self.succeed("plan", "--corpus", self.corpus, "--mix", self.plan, *BATCH, "--json"))
@@ -228,7 +223,6 @@ class Mix(MixTest):
         self.assertEqual(self.state_of("again", 12), self.state_of("quiet", 12))
         self.succeed(*self.words("same", "--mix", config, "--max-steps", 12))
         self.assertEqual(self.state_of("same", 12), self.state_of("quiet", 12))
-        self.succeed("replay", "--checkpoint", self.path("quiet", "checkpoint-00000006.h5"))
 
     def test_bad_plans_are_refused_with_their_place(self):
         for text, says in (

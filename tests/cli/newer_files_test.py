@@ -82,8 +82,7 @@ class NewerFiles(support.CommandLineTest):
         self.refuses(
             os.path.basename(CHECKPOINT), 1, self.train(), self.train(resume=CHECKPOINT), self.train(model_dir="other",
             initial_model="run"), ("translate", "--model", "run"), ("export", "--model", CHECKPOINT, "--output", "w.h5"),
-            ("average", "--checkpoints", CHECKPOINT, "--output", "w.h5"), ("inspect", CHECKPOINT), ("inspect", "run", "--verify"),
-            ("replay", "--checkpoint", CHECKPOINT)
+            ("average", "--checkpoints", CHECKPOINT, "--output", "w.h5"), ("inspect", CHECKPOINT), ("inspect", "run", "--verify")
         )  # fmt: skip
 
     def test_a_checkpoint_behind_the_newest_is_not_replaced(self):
@@ -128,7 +127,7 @@ class NewerFiles(support.CommandLineTest):
 
     def test_config(self):
         self.change_json("run/config.json", "config")
-        commands = (self.train(), ("inspect", "run"), ("inspect", "run", "--json"), ("replay", "--checkpoint", CHECKPOINT))
+        commands = (self.train(), ("inspect", "run"), ("inspect", "run", "--json"))
         for given in (("train", "--config"), ("plan", "--config")):
             commands += ((*given, "run/config.json"),)
         self.refuses("run/config.json", 1, *commands)
@@ -136,7 +135,7 @@ class NewerFiles(support.CommandLineTest):
     def test_metrics(self):
         with open(self.file("run/metrics.jsonl"), "a", encoding="utf-8") as file:
             file.write(json.dumps({"format": f"ventris metrics {LATER}", "more": 1}) + "\n")
-        self.refuses("run/metrics.jsonl", 1, self.train(), ("replay", "--checkpoint", CHECKPOINT))
+        self.refuses("run/metrics.jsonl", 1, self.train())
 
     def test_best(self):
         self.change_json("run/best.json", "best")

@@ -320,14 +320,6 @@ class WrongOptions(support.CommandLineTest):
         self.refuse(64, *words, says=f"--output {both}: is also the file of --dropped-report; give another file")
         self.refuse(64, *words[:3], text, "--output", text, says=f"--output {text}: is also the input of --train-sets")
 
-    def test_a_folder_is_no_checkpoint(self):
-        os.mkdir(self.path("run"))
-        self.refuse(66, "replay", "--checkpoint", self.path("run"), says=[self.path("run"), "is a folder", "holds none"])
-        for step in (4, 12):
-            self.write(f"run/checkpoint-{step:08}.h5", "")
-        says = f"such as its newest: {self.path('run', 'checkpoint-00000012.h5')}"
-        self.refuse(66, "replay", "--checkpoint", self.path("run"), says=says)
-
     def test_help_names_only_options_of_the_command(self):
         self.assertIn(b"--sentence-level", self.succeed("bleu", "--help", "all"))
         self.assertNotIn(b"--sentence-level", self.succeed("evaluate", "--help", "all"))

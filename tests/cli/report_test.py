@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ventris report: the page of training runs and how a browser draws it; ventris diff: where two runs differ."""
+"""ventris report: the page of training runs and how a browser draws it."""
 
 import datetime
 import json
@@ -402,53 +402,6 @@ class Every(Runs):
         document = self.browse(page.replace("location.reload()", "loaded()"), loaded)
         self.assertIn("<title>loaded</title>", document)
         self.assertIn("<title>Loss by target tokens</title>", document)
-
-
-class Diff(Runs):
-    """The same runs, compared."""
-
-    def diff(self, code, *names):
-        result = support.run("diff", *(self.path(name) for name in names), "--json")
-        self.assertEqual(result.returncode, code, result.stderr)
-        return json.loads(result.stdout)
-
-    def test_equal_runs(self):
-        for name in ("a", "resumed"):
-            found = self.diff(0, "a", name)
-            self.assertEqual((found["equal"], found["options"], found["notes"]), (True, {}, []))
-            self.assertEqual(found["values"]["digest"], {"compared": 4, "differing": 0})
-
-    def test_the_first_difference_is_that_of_the_logs(self):
-        found = self.diff(1, "a", "b")
-        self.assertEqual(found["options"], {"seed": ["1", "7"]})
-        a, b = (next(line for line in self.lines(name) if "loss" in line) for name in "ab")
-        loss = found["values"]["loss"]
-        self.assertEqual((loss["first_step"], [float(value) for value in loss["values"]]), (5, [a["loss"], b["loss"]]))
-        self.assertEqual(loss["by"], abs(a["loss"] - b["loss"]))
-        self.assertEqual(found["values"]["digest"]["first_step"], 10)
-        text = support.run("diff", self.path("a"), self.path("b")).stdout.decode()
-        self.assertIn("option seed: 1 | 7\n", text)
-        self.assertIn("first difference at step 5\n", text)
-
-    def test_a_value_that_changed_and_a_run_that_is_shorter(self):
-        log = line_of(5, loss=2.0) + line_of(10, loss=1.5)
-        self.folder_with("left", log)
-        self.folder_with("right", log.replace("1.5", "1.25"))
-        loss = self.diff(1, "left", "right")["values"]["loss"]
-        self.assertEqual((loss["first_step"], loss["by"], loss["differing"], loss["compared"]), (10, 0.25, 1, 2))
-        self.folder_with("right", log + line_of(15, loss=1.0))
-        self.assertIn("up to step 15", self.diff(1, "left", "right")["notes"][0])
-
-    def test_a_score_of_a_further_set_that_differs_is_found(self):
-        for name, bleu in (("left", 20.0), ("right", 20.5)):
-            line = {"step": 10, "type": "validation", "valid_bleu": 30.0, "sets": {"it": {"bleu": bleu}}}
-            self.folder_with(name, line_of(10, loss=2.5) + json.dumps(line) + "\n")
-        score = self.diff(1, "left", "right")["values"]["it/bleu"]
-        self.assertEqual((score["first_step"], score["by"]), (10, 0.5))
-
-    def test_two_runs_are_expected(self):
-        self.refuse(64, "diff", self.path("a"), says="two run folders")
-        self.refuse(66, "diff", self.path("a"), self.corpus, says=self.corpus)
 
 
 if __name__ == "__main__":

@@ -100,12 +100,6 @@ class RunFolder(support.CommandLineTest):
                 result = support.run(*command, timeout=60)
                 self.assertEqual(result.returncode, code, result.stderr)
                 self.assertIn(says, result.stderr.decode())
-        folder = self.path("pipes")
-        for name in ("metrics.jsonl", "config.json"):
-            os.remove(os.path.join(folder, name))
-            os.mkfifo(os.path.join(folder, name))
-            result = support.run("replay", "--checkpoint", os.path.join(folder, "checkpoint-00000001.h5"), timeout=60)
-            self.assertEqual(result.returncode, {"metrics.jsonl": 0, "config.json": 66}[name], result.stderr)
 
     def test_a_configuration_may_come_through_a_pipe_and_is_waited_for_only_until_a_stop(self):
         pipe = self.path("config.pipe")

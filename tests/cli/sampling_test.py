@@ -84,26 +84,19 @@ class Sampling(support.CommandLineTest):
         digests = self.digests("killed")
         self.assertEqual({step: digests[step] for step in expected}, expected)
 
-    def test_a_replay_of_several_epochs_has_the_digests(self):
-        self.train("run", *BOTH)
-        with h5py.File(self.checkpoint("run", STEPS), "r") as file:
-            self.assertGreaterEqual(file.attrs["epoch"], 1)
-        replayed = self.succeed("replay", "--checkpoint", self.checkpoint("run", 4)).decode()
-        self.assertIn(self.digests("run")[STEPS], replayed)
-
-    def test_order_prints_the_tokens_that_a_step_saw(self):
+    def test_inspect_prints_the_tokens_that_a_step_saw(self):
         self.succeed(*self.words("seen", *BOTH, "--log-every", 1))
         tokens = dict.fromkeys(range(1, STEPS + 1), 0)
         plain = dict(tokens)
         for sampled, counts in (("seen", tokens), (None, plain)):
-            words = ["--model-dir", self.path("seen")] if sampled else ["--corpus", self.corpus, "--logical-shards", 8]
-            for line in self.succeed("order", *words, "--steps", f"1:{STEPS}", "--json").splitlines():
+            words = [self.path("seen")] if sampled else [self.corpus, "--logical-shards", 8]
+            for line in self.succeed("inspect", *words, "--steps", f"1:{STEPS}", "--json").splitlines():
                 pair = json.loads(line)
                 counts[pair["step"]] += pair["target_tokens"] + 1
         seen = {line["step"]: line["target_tokens"] for line in self.lines("seen") if "target_tokens" in line}
         self.assertEqual([seen[1], *(seen[step] - seen[step - 1] for step in range(2, STEPS + 1))], list(tokens.values()))
         self.assertNotEqual(tokens, plain)
-        self.refuse(78, "order", "--model-dir", self.path("seen"), "--corpus", self.plain, "--steps", STEPS, says="digest")
+        self.refuse(78, "inspect", self.path("seen"), "--corpus", self.plain, "--steps", STEPS, says="digest")
 
     def test_validation_is_never_sampled(self):
         self.train("model")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The schedules of the learning rate: the formulas of Marian and fairseq, contradictions, kills and a replay."""
+"""The schedules of the learning rate: the formulas of Marian and fairseq, contradictions and kills."""
 
 import json
 import math
@@ -190,11 +190,6 @@ class Schedules(support.CommandLineTest):
                 process.communicate(timeout=120)
             self.run_to_end(name, *PLATEAU, "--save-every", 1, ranks=ranks)
             self.same_run("whole", name)
-
-    def test_a_replay_drops_the_rate_where_the_run_did(self):
-        self.run_to_end("recorded", *PLATEAU, "--save-every", 8)
-        self.assertGreater(len(self.lines("recorded", "factor")), 0)
-        self.succeed("replay", "--checkpoint", self.path("recorded", "checkpoint-00000008.h5"))
 
     def test_contradictions_are_one_clear_error(self):
         peak = ("--peak-learning-rate", 0.001)

@@ -248,9 +248,6 @@ class ValidScript(support.CommandLineTest):
             self.train("cut", script, "--digest-every", 1, steps=410, every=400, save=400)
             self.assertEqual(self.waiting("cut"), [])
             self.assertEqual(len(self.read(counted).split()), 3)
-        with self.subTest("a replay leaves it alone"):
-            self.succeed("replay", "--checkpoint", self.path("cut", "checkpoint-00000400.h5"), "--steps", 5)
-            self.assertEqual(len(self.read(counted).split()), 3)
 
     def test_a_new_run_forgets_what_waits(self):
         for name in ("00000005-valid", "00000099-news"):
