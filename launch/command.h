@@ -61,7 +61,6 @@ Command prepare_command();
 Command convert_config_command();
 Command completion_command();
 Command doctor_command();
-Command selftest_command();
 Command plan_command();
 Command train_command();
 Command supervise_command();

@@ -10,7 +10,6 @@ std::vector<Command> all_commands() {
   commands.push_back(demo_corpus_command());
   commands.push_back(prepare_command());
   commands.push_back(doctor_command());
-  commands.push_back(selftest_command());
   commands.push_back(plan_command());
   commands.push_back(train_command());
   commands.push_back(convert_config_command());

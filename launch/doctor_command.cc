@@ -6,6 +6,7 @@
 #include "launch/command.h"
 #include "launch/job.h"
 #include "launch/output.h"
+#include "launch/train_option_table.h"
 #include "trainer/checks/doctor_facts.h"
 #include "trainer/checks/doctor_judgement.h"
 #include "trainer/checks/doctor_report.h"
@@ -38,13 +39,12 @@ Command doctor_command() {
   Command command;
   command.name = "doctor";
   command.summary = "checks these machines for problems that would affect training";
-  command.synopsis = "[--model-dir DIR] [--device auto|cpu|cuda] [--json]";
+  command.synopsis = "[--model-dir DIR] [--device auto|cpu|cuda] [--preset PRESET] [--json]";
   command.description = {
       "Start it like 'ventris train', with mpirun or srun and the same hosts. "
       "It checks the programs, MPI and its threads, the hosts and the cores of each rank, "
       "CUDA devices, drivers, NCCL and the links between the GPUs of a host, "
-      "the kernels of each rank's device at small shapes "
-      "(as 'ventris selftest'), sums over the ranks with their rate and latency, the run folder, "
+      "two training steps of the preset's model on each GPU against the CPU, sums over the ranks with their rate and latency, the run folder, "
       "system limits and the clocks. It takes seconds.",
       "The findings fit on one page, the most severe first, each with what to do. "
       "A problem is something that would make training fail: the exit code is 69. "
@@ -61,6 +61,8 @@ Command doctor_command() {
   table.group("Checks");
   table.text("model-dir", "DIR", options->doctor.folder,
              "The run folder to check. Default: none is checked.");
+  table.choice("preset", options->doctor.preset, preset_names(),
+               "Model of the two steps on GPUs: a smaller one takes less time and memory.");
   table.choice("device", options->doctor.device, {"auto", "cpu", "cuda"},
                "Device for training, as for train.");
   table.number("comm-timeout", options->comm_timeout, {.min = 0, .max = 1e7},

@@ -60,7 +60,7 @@ at_once=$((4 * $(cores)))
 # The kernels of the smallest instruction set, in addition to the default of this processor (backend/instruction_set.h): operations,
 # models, and what of training computes. They run first, so that the summary of all tests is printed last.
 of_kernels='^(backend|model)\.|^cli\.(digest|reduction|score)_test'
-of_kernels+='|^trainer\.(Agreement|AverageOfTraining|Export|Optimizer|Replicas|Resume|Selftest|Train|Translation|WeightedPairs)'
+of_kernels+='|^trainer\.(Agreement|AverageOfTraining|Export|Optimizer|Replicas|Resume|Train|Translation|WeightedPairs)'
 if $all && [[ $preset == release ]]; then
   kernels=$(build/release/ventris --version | sed -n 's/^ISA: *//p')
   case $kernels in

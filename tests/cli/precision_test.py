@@ -73,7 +73,6 @@ class OnTheCpu(PrecisionTest):
         self.refuse(64, *self.words("none", 2, *tf32), says=says)
         self.assertFalse(os.path.exists(self.path("none")))
         self.refuse(64, "plan", "--corpus", self.corpus, *tf32, says=says)
-        self.refuse(64, "selftest", *tf32, says=says)
         config = json.loads(self.read(self.config_of_a_run("read")))
         config["precision"] = "tf32"
         path = self.write("tf32.json", json.dumps(config))

@@ -70,7 +70,6 @@ SHARED_HEADERS = {
     "comm/nccl_library.h": (r"comm/(no_)?nccl/\w+\.cc", "likewise"),
     "comm/mpi_environment.h": (r"comm/(no_)?mpi/\w+\.cc", "likewise"),
     "launch/command.h": (r"launch/(\w+_command|commands)\.cc", "the commands, each in a file of its own"),
-    "trainer/checks/selftest_kernels.h": (r"trainer/checks/selftest\w*\.cc", "the groups of kernels, each in a file of its own"),
     "trainer/exchange/export_formats.h": (r"trainer/exchange/export_\w+\.cc", "the formats have one contract and each a file of its own"),
 }
 

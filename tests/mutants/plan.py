@@ -57,7 +57,6 @@ COMMAND_LINE = (
     ("trainer/files/model_arrays*", ("cli.exports_test",)),
     ("trainer/files/safetensors*", ("cli.exports_test",)),
     ("trainer/checks/doctor*", ("cli.doctor_test",)),
-    ("trainer/checks/selftest*", ("cli.selftest_test",)),
     ("trainer/files/probe*", ("cli.doctor_test",)),
     ("trainer/checks/training_plan*", ("cli.plan_test",)),
     ("trainer/replicas*", ("cli.replicas_test",)),

@@ -179,8 +179,8 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RankFacts, host, local_rank, local_size, core
                                    program, mpi, thread_level, root, nccl, cuda, driver, device,
                                    device_reason, gpu_evidence, identity, seen_devices, reached_devices,
                                    open_files, locked_memory, core_files, file_size, shared_memory_free,
-                                   clock_ahead, clock_error, copy_rate, link_rate, kernels, wrong_kernels,
-                                   kernel_error, sees_folder, folder_error, folder_lock_error, folder_free)
+                                   clock_ahead, clock_error, copy_rate, link_rate, wrong_steps, step_error,
+                                   sees_folder, folder_error, folder_lock_error, folder_free)
 
 std::string to_json(const RankFacts& facts) {
   return json_text(nlohmann::json(facts));
@@ -206,7 +206,7 @@ DoctorFacts gather_doctor_facts(Communicator& communicator, const MpiEnvironment
   compare_clocks(communicator, own);
   communicator.barrier();
   own.copy_rate = copy_rate();
-  try_kernels(device, own);
+  if (device.device == Device::kCuda) try_steps(device, options.preset, own);
   if (!options.folder.empty()) facts.checkpoint_bytes = try_folder(communicator, options.folder, own);
   if (communicator.size() > 1) {
     Context context(device);

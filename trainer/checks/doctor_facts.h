@@ -36,17 +36,16 @@ struct RankFacts {
   int64_t locked_memory = -1;
   int64_t core_files = -1;
   int64_t file_size = -1;
-  int64_t shared_memory_free = -1;              // of /dev/shm; -1: missing
-  double clock_ahead = 0.0;                     // seconds before the clock of rank 0
-  double clock_error = 0.0;                     // the bound on the error of clock_ahead, seconds
-  double copy_rate = 0.0;                       // bytes a second of a copy in memory, all ranks in parallel
-  double link_rate = 0.0;                       // bytes a second of the fastest network device; 0: unknown
-  int kernels = 0;                              // tried on its device (trainer/checks/selftest.h)
-  std::vector<std::string> wrong_kernels = {};  // of these, with shape, dtype and finding
-  std::string kernel_error;                     // the reason why they could not be tried, or ""
-  bool sees_folder = false;                     // could read the file of rank 0
-  std::string folder_error;                     // the failure there, or ""
-  std::string folder_lock_error;                // the reason why flock fails there, or ""
+  int64_t shared_memory_free = -1;            // of /dev/shm; -1: missing
+  double clock_ahead = 0.0;                   // seconds before the clock of rank 0
+  double clock_error = 0.0;                   // the bound on the error of clock_ahead, seconds
+  double copy_rate = 0.0;                     // bytes a second of a copy in memory, all ranks in parallel
+  double link_rate = 0.0;                     // bytes a second of the fastest network device; 0: unknown
+  std::vector<std::string> wrong_steps = {};  // compare_steps() on its GPU
+  std::string step_error;                     // the reason why they could not be compared, or ""
+  bool sees_folder = false;                   // could read the file of rank 0
+  std::string folder_error;                   // the failure there, or ""
+  std::string folder_lock_error;              // the reason why flock fails there, or ""
   int64_t folder_free = -1;
 };
 
@@ -67,6 +66,7 @@ struct DoctorFacts {
 
 struct DoctorOptions {
   std::string device = "auto";
+  std::string preset = "base";  // whose model takes the two steps on a GPU
   std::string folder;
 };
 

@@ -259,28 +259,25 @@ std::vector<Finding> judge_links(const DoctorFacts& facts) {
            ""}};
 }
 
-std::vector<Finding> judge_kernels(const DoctorFacts& facts) {
-  constexpr const char* kAdvice =
-      "do not train there; 'ventris selftest' on that host tests each kernel at the shapes of a preset";
+std::vector<Finding> judge_steps(const DoctorFacts& facts) {
   std::vector<Finding> findings;
+  bool tried = false;
   for (size_t rank = 0; rank < facts.ranks.size(); ++rank) {
     const RankFacts& own = facts.ranks[rank];
-    if (!own.kernel_error.empty()) {
-      findings.push_back(
-          {Severity::kProblem, "kernels",
-           fmt::format("{}: the kernels cannot be tried: {}", place(facts, rank), own.kernel_error),
-           "remove the named cause, or train without this host"});
+    tried = tried || !own.device.empty();
+    if (!own.step_error.empty()) {
+      findings.push_back({Severity::kProblem, "steps",
+                          fmt::format("{} takes no training step: {}", place(facts, rank), own.step_error),
+                          "remove the named cause, or train without this host"});
     }
-    if (own.wrong_kernels.empty()) continue;
-    const int64_t more = std::ssize(own.wrong_kernels) - 1;
-    findings.push_back({Severity::kProblem, "kernels",
-                        fmt::format("{} computes wrongly: {}{}", place(facts, rank), own.wrong_kernels[0],
-                                    more == 0 ? "" : fmt::format("; and {} more of {}", more, own.kernels)),
-                        kAdvice});
+    if (own.wrong_steps.empty()) continue;
+    findings.push_back({Severity::kProblem, "steps",
+                        fmt::format("{} computes wrongly: {}", place(facts, rank), own.wrong_steps[0]),
+                        "do not train there: another device, driver or library shows which one is at fault"});
   }
-  if (findings.empty()) {
-    findings.push_back({Severity::kFine, "kernels",
-                        fmt::format("{} compute as they should", counted(facts.ranks[0].kernels, "kernel")),
+  if (findings.empty() && tried) {
+    findings.push_back({Severity::kFine, "steps",
+                        "losses and gradients of two training steps in f32 and bf16 agree with the CPU's",
                         ""});
   }
   return findings;
@@ -423,8 +420,8 @@ std::vector<Finding> judge_clocks(const DoctorFacts& facts) {
 
 std::vector<Finding> judge(const DoctorFacts& facts) {
   std::vector<Finding> all;
-  for (const auto& check : {judge_programs, judge_hosts, judge_cores, judge_devices, judge_links,
-                            judge_kernels, judge_sums, judge_folder, judge_limits, judge_clocks}) {
+  for (const auto& check : {judge_programs, judge_hosts, judge_cores, judge_devices, judge_links, judge_steps,
+                            judge_sums, judge_folder, judge_limits, judge_clocks}) {
     const std::vector<Finding> found = check(facts);
     all.insert(all.end(), found.begin(), found.end());
   }

@@ -25,7 +25,7 @@ std::vector<Finding> judge_hosts(const DoctorFacts& facts);
 std::vector<Finding> judge_cores(const DoctorFacts& facts);
 std::vector<Finding> judge_devices(const DoctorFacts& facts);
 std::vector<Finding> judge_links(const DoctorFacts& facts);
-std::vector<Finding> judge_kernels(const DoctorFacts& facts);
+std::vector<Finding> judge_steps(const DoctorFacts& facts);
 std::vector<Finding> judge_sums(const DoctorFacts& facts);
 std::vector<Finding> judge_folder(const DoctorFacts& facts);
 std::vector<Finding> judge_limits(const DoctorFacts& facts);

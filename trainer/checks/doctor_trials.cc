@@ -19,7 +19,7 @@
 #include "backend/error.h"
 #include "backend/transfer.h"
 #include "comm/communicator.h"
-#include "trainer/checks/selftest.h"
+#include "trainer/checks/doctor_steps.h"
 #include "trainer/files/run_folder.h"
 
 namespace ventris {
@@ -191,18 +191,11 @@ int64_t try_folder(Communicator& communicator, const std::string& folder, RankFa
   return largest;
 }
 
-void try_kernels(const ContextOptions& device, RankFacts& facts) {
+void try_steps(const ContextOptions& device, const std::string& preset, RankFacts& facts) {
   try {
-    Context context(device);
-    selftest(context, short_selftest(), [&](const KernelResult& result) {
-      ++facts.kernels;
-      if (!result.ok()) {
-        facts.wrong_kernels.push_back(
-            fmt::format("{} {} {}: {}", result.kernel, result.shape, result.dtype, result.finding));
-      }
-    });
+    facts.wrong_steps = compare_steps(device, facts.core_share, model_of_steps(preset));
   } catch (const Error& error) {
-    facts.kernel_error = error.what();
+    facts.step_error = error.what();
   }
 }
 

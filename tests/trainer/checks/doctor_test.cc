@@ -6,6 +6,7 @@
 #include "trainer/checks/doctor_facts.h"
 #include "trainer/checks/doctor_judgement.h"
 #include "trainer/checks/doctor_report.h"
+#include "trainer/checks/doctor_steps.h"
 
 namespace ventris {
 namespace {
@@ -39,7 +40,6 @@ DoctorFacts fit() {
     own.shared_memory_free = int64_t{1} << 30;
     own.copy_rate = 1e10;
     own.link_rate = 10.0 * kGigabit;
-    own.kernels = 88;
     own.sees_folder = true;
     own.folder_free = int64_t{1} << 40;
     facts.ranks.push_back(own);
@@ -179,20 +179,23 @@ TEST(DoctorTest, Devices_are_judged_by_what_was_asked_for) {
   expect(judge_devices(facts), Severity::kFine, "device", "the CPU");
 }
 
-TEST(DoctorTest, Kernels_that_compute_wrongly_are_told_with_rank_and_host) {
+TEST(DoctorTest, Steps_that_differ_are_told_with_rank_and_host) {
   DoctorFacts facts = fit();
-  expect(judge_kernels(facts), Severity::kFine, "kernels", "88 kernels compute as they should");
-  facts.ranks[2].wrong_kernels = {"adam 1x5 f32: m[0, 1] is nan, expected 1", "add 1x5 f32: sum"};
-  facts.ranks[3].kernel_error = "no memory";
-  const std::vector<Finding> findings = judge_kernels(facts);
+  expect(judge_steps(facts), Severity::kFine, "steps", "two training steps in f32 and bf16 agree");
+  facts.ranks[2].wrong_steps = {"step 1 in f32: the loss is 7, on the CPU 8", "step 2 in bf16: more"};
+  facts.ranks[3].step_error = "no memory";
+  const std::vector<Finding> findings = judge_steps(facts);
   ASSERT_EQ(findings.size(), 2U);
-  expect(findings, Severity::kProblem, "kernels",
-         "rank 2 on node2 computes wrongly: adam 1x5 f32: m[0, 1] is nan, expected 1; and 1 more of 88");
-  expect({findings[1]}, Severity::kProblem, "kernels",
-         "rank 3 on node2: the kernels cannot be tried: no memory");
-  const RankFacts back = rank_facts_from_json(to_json(facts.ranks[2]));
-  EXPECT_EQ(back.wrong_kernels, facts.ranks[2].wrong_kernels);
-  EXPECT_EQ(back.kernels, 88);
+  expect(findings, Severity::kProblem, "steps",
+         "rank 2 on node2 computes wrongly: step 1 in f32: the loss is 7, on the CPU 8");
+  expect({findings[1]}, Severity::kProblem, "steps", "rank 3 on node2 takes no training step: no memory");
+  EXPECT_EQ(rank_facts_from_json(to_json(facts.ranks[2])).wrong_steps, facts.ranks[2].wrong_steps);
+  for (RankFacts& rank : facts.ranks) rank = {};
+  EXPECT_TRUE(judge_steps(facts).empty());  // on CPUs nothing is compared
+}
+
+TEST(DoctorSteps, AgreeOnTheCpuInBothPrecisions) {
+  EXPECT_TRUE(compare_steps({.threads = 2}, 1, model_of_steps("tiny")).empty());
 }
 
 TEST(DoctorTest, Sums_are_compared_with_the_link_between_hosts_and_with_a_copy_on_one) {
