@@ -63,7 +63,6 @@ Command completion_command();
 Command doctor_command();
 Command plan_command();
 Command train_command();
-Command supervise_command();
 Command translate_command();
 Command evaluate_command();
 Command score_command();

@@ -113,7 +113,7 @@ std::string preset_of(const std::vector<std::string>& words) {
 
 int run_command(const Command& command, const std::vector<std::string>& words,
                 const MpiEnvironment& environment, const std::string& command_line, RunStatus& status) {
-  // After "--" follow the arguments of another command.
+  // After "--" follow operands.
   const auto end = std::find(words.begin(), words.end(), "--");
   const auto help = std::find_if(words.begin(), end, is_help);
   if (help != end) {

@@ -24,7 +24,6 @@ struct Option {
   Arity arity = Arity::kOne;
   bool required = false;
   bool operand = false;                // given without its name
-  bool is_command = false;             // an operand that is a separate command line, after "--"
   bool from_preset = false;            // the default is that of the preset
   bool replaceable = false;            // an input that --output may replace
   std::vector<std::string> aliases;    // other spellings on the command line, with their dashes: "-tok"

@@ -59,8 +59,8 @@ ventris prepare --train-sets demo/train.en demo/train.de --valid-sets demo/valid
   --vocab-size 2000 --output corpus.h5 2>/dev/null
 
 note "3. Training a Transformer of 2 + 2 layers on $ranks rank$( ((ranks == 1)) || printf s), until 99.5 BLEU on 500 validation sentences"
-# supervise lets the ranks save on Ctrl-C and a lost terminal; mpirun alone kills them too early.
-ventris supervise -- "${MPIRUN[@]}" ventris train --corpus corpus.h5 --model-dir model --preset tiny \
+# supervise.sh lets the ranks save on Ctrl-C and a lost terminal; mpirun alone kills them too early.
+"$root/launch/supervise.sh" -- "${MPIRUN[@]}" ventris train --corpus corpus.h5 --model-dir model --preset tiny \
   --encoder-layers 2 --decoder-layers 2 --dropout 0.1 --attention-dropout 0.1 \
   --warmup-steps 400 --learning-rate-scale 1 --ema 0.99 --batch-source-tokens 1024 --batch-target-tokens 1024 \
   --valid-target 99.5 --valid-every 250 --valid-beam-size 1 --valid-max-sentences 500 --save-every 500 --log-every 250 \

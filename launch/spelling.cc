@@ -50,19 +50,6 @@ const Option* find_alias(const Command& command, const std::string& word) {
   return nullptr;
 }
 
-// Options after the first operand of another command line would be parsed as our own.
-void require_dashes_before_a_command(const Command& command, const std::vector<std::string>& words,
-                                     std::vector<std::string>::const_iterator first) {
-  const std::vector<Option>& options = command.options.options();
-  if (std::none_of(options.begin(), options.end(), [](const Option& o) { return o.is_command; })) return;
-  if (std::none_of(first, words.end(), [](const std::string& word) { return word.starts_with("-"); })) return;
-  std::string line = "ventris " + command.name;
-  for (auto word = words.begin(); word != words.end(); ++word) {
-    line += (word == first ? " -- " : " ") + shell_word(*word);
-  }
-  fail(ExitCode::kUsage, "give the command and its options after '--': {}", line);
-}
-
 }  // namespace
 
 bool waits_for_value(const Command& command, const std::string& word) {
@@ -87,7 +74,6 @@ std::vector<std::string> spelled_in_full(const Command& command, const std::vect
       is_value = waits_for_value(command, result.back());
       continue;
     }
-    if (!is_value && !is_short_option(*word)) require_dashes_before_a_command(command, words, word);
     if (is_value || !is_short_option(*word)) {
       result.push_back(*word);
       is_value = false;

@@ -161,7 +161,7 @@ Command train_command() {
       "save a checkpoint, between two micro-batches, and end the program with exit code 75; "
       "a second Ctrl-C ends it immediately. The same command resumes from there and reaches "
       "the same parameters, bit for bit, as an uninterrupted run on the same number of ranks. "
-      "mpirun forwards SIGUSR1 to the ranks, and 'ventris supervise' converts the other signals to SIGUSR1."};
+      "mpirun forwards SIGUSR1 to the ranks, and launch/supervise.sh converts the other signals to SIGUSR1."};
   command.examples = {
       {"train --corpus corpus.h5 --model-dir model --preset tiny", "One process:"},
       {"mpirun -np 2 ventris train --corpus corpus.h5 --model-dir model --preset tiny --max-steps 8000",

@@ -27,7 +27,7 @@ std::vector<std::string> words_of(pid_t process) {
 bool starts_trainings(const std::vector<std::string>& words) {
   if (words.empty()) return false;
   return is_mpirun(std::filesystem::path(words.front()).filename().string()) ||
-         (words.size() > 1 && words[1] == "supervise");
+         (words.size() > 1 && std::filesystem::path(words[1]).filename() == "supervise.sh");
 }
 
 }  // namespace

@@ -59,8 +59,8 @@ fi
 precision=${PRECISION:-$precision}
 
 note "Training on $ranks ranks, $precision"
-# supervise lets the ranks save on Ctrl-C and a lost terminal; mpirun alone kills them too early.
-"$ventris" supervise -- "${MPIRUN[@]}" "$ventris" train --corpus "$run/corpus.h5" --model-dir "$run/model" --preset tiny --precision "$precision" \
+# supervise.sh lets the ranks save on Ctrl-C and a lost terminal; mpirun alone kills them too early.
+"$root/launch/supervise.sh" -- "${MPIRUN[@]}" "$ventris" train --corpus "$run/corpus.h5" --model-dir "$run/model" --preset tiny --precision "$precision" \
   --device "${DEVICE:-auto}" --max-steps "${MAX_STEPS:-8000}" --max-minutes "${MAX_MINUTES:-110}" \
   --valid-every 500 --valid-max-sentences 200 --save-every 250 --keep-checkpoints 10
 

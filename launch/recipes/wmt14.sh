@@ -242,8 +242,8 @@ if stage plan "$train_settings" "What it takes: this run, and one on 1 and on 8 
 fi
 
 if stage train "$train_settings" "Training $preset on $ranks rank$( ((ranks == 1)) || printf s)"; then
-  # supervise lets the ranks save on Ctrl-C and a lost terminal; mpirun alone kills them too early.
-  "$ventris" supervise -- "${MPIRUN[@]}" "$ventris" train "${train_options[@]}" --model-dir "$run/model" --device "$device"
+  # supervise.sh lets the ranks save on Ctrl-C and a lost terminal; mpirun alone kills them too early.
+  "$root/launch/supervise.sh" -- "${MPIRUN[@]}" "$ventris" train "${train_options[@]}" --model-dir "$run/model" --device "$device"
   finish train "$train_settings"
 fi
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One long training under 'ventris supervise', with a fault about every half minute, until the time is up. The result
+"""One long training under launch/supervise.sh, with a fault about every half minute, until the time is up. The result
 must be that of a quiet run of the same number of steps."""
 
 import os
@@ -14,6 +14,7 @@ import plans
 from faults import Failure
 from job import Job, Metrics
 
+SUPERVISE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "launch", "supervise.sh")
 SHAPE = plans.Shape("mixed", 2, (
     *("--encoder-layers", 2, "--decoder-layers", 2, "--d-model", 64, "--d-ff", 256, "--heads", 4),
     *("--batch-source-tokens", 8192, "--batch-target-tokens", 8192, "--logical-shards", 8),
@@ -141,7 +142,7 @@ class Quiet:
 
 
 class Ends:
-    """The ends of the command that 'ventris supervise' has reported."""
+    """The ends of the command that launch/supervise.sh has reported."""
 
     def __init__(self, log):
         self.stream = open(log, encoding="utf-8", errors="replace")
@@ -174,7 +175,7 @@ def go(campaign, seed, minutes, every):
     folder = campaign.surroundings.path("mixed")
     campaign.surroundings.small_disk(folder, DISK_BYTES)
     train = campaign.words(SHAPE, SHAPE.ranks, folder, seed, STOP_TIMEOUT)
-    words = [campaign.binary, "supervise", "--back-off", "0.25", "--max-restarts", "20", "--", *train]
+    words = [SUPERVISE, "--back-off", "0.25", "--max-restarts", "20", "--", *train]
     job = campaign.start_words(words, "mixed", folder)
     log = campaign.last_log
     ends = Ends(log)
@@ -186,7 +187,7 @@ def go(campaign, seed, minutes, every):
         progress.tell(campaign)
     os.kill(job.process.pid, signal.SIGUSR1)
     if not job.ended(RESTART_SECONDS) or job.process.returncode != 75:
-        raise Failure(f"'ventris supervise' ended with {job.process.returncode} on SIGUSR1: {campaign.stacks('mixed')}")
+        raise Failure(f"supervise.sh ended with {job.process.returncode} on SIGUSR1: {campaign.stacks('mixed')}")
     check(campaign, log, quiet, folder)
 
 
@@ -201,7 +202,7 @@ def disturb(campaign, rng, job, ends, progress, quiet, minutes, every):
         quiet.stand_still(progress.fault_time is not None)
         quiet.go_on(progress.furthest)
         if job.process.poll() is not None:
-            raise Failure(f"'ventris supervise' has ended with {job.process.returncode}")
+            raise Failure(f"supervise.sh has ended with {job.process.returncode}")
         if progress.fault_time is not None and now - progress.fault_time > RESTART_SECONDS:
             raise Failure(f"no new step {RESTART_SECONDS} s after a fault: {campaign.stacks('mixed')}")
         if now >= due and progress.fault_time is None and len(oracle.checkpoints(progress.folder)) >= 2:

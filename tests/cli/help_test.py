@@ -69,7 +69,6 @@ class Completion(support.CommandLineTest):
         self.assertEqual(self.complete("completion", ""), list(SHELLS))
         self.assertIn("resuming", self.complete("help", ""))
         self.assertEqual(self.complete("train", "--corpus", ""), [])  # files, of the shell
-        self.assertEqual(self.complete("supervise", "--", "ls", "--label-s"), [])
 
     def test_every_option_is_offered(self):
         for command in commands():

@@ -144,7 +144,7 @@ class NewerFiles(support.CommandLineTest):
     def test_status(self):
         self.change_json("run/status.json", "status")
         self.refuses("run/status.json", 1, self.train(), ("inspect", "run"))
-        result = support.run("supervise", "--", support.BINARY, *self.train(), cwd=self.copy)
+        result = support.run("--", support.BINARY, *self.train(), binary=support.SUPERVISE, cwd=self.copy)
         self.assertEqual(result.returncode, 65, result.stderr)
         self.assertIn(b"made by a newer ventris", result.stderr)
         self.assertIn(b"supervise: giving up", result.stderr)

@@ -4,7 +4,6 @@
 import json
 import os
 import re
-import shlex
 import subprocess
 import unittest
 
@@ -38,7 +37,7 @@ class Help(support.CommandLineTest):
             self.assertLessEqual(max(map(len, text.split("\n"))), 80, command)
 
     def test_the_common_options_fit_on_one_screen(self):
-        for command in ("prepare", "plan", "train", "translate", "evaluate", "bleu", "attention", "score", "supervise"):
+        for command in ("prepare", "plan", "train", "translate", "evaluate", "bleu", "attention", "score"):
             text = self.succeed(command, "--help").decode()
             self.assertLessEqual(len(text.splitlines()), 40, command)
             self.assertLessEqual(max(map(len, text.splitlines())), 80, command)
@@ -227,9 +226,6 @@ class WrongOptions(support.CommandLineTest):
         text = self.write("text", "a\n")
         self.refuse(64, "bleu", text, "-m", "chrf++", says="chrF++ is 'chrf' with --chrf-word-order 2")
         self.refuse(65, "translate", "--model", text, text, says=["not an HDF5 file written by ventris", f"{text} < TEXT"])
-        for words in (("ventris", "train", "--corpus", "c"), ("mpirun", "-np", "2", "a b")):
-            line = " ".join(shlex.quote(word) for word in words)
-            self.refuse(64, "supervise", "--back-off", 1, *words, says=f": ventris supervise --back-off 1 -- {line}\n")
 
     def test_a_short_option_is_no_file(self):
         self.refuse(64, "inspect", "-v", says=["unknown option -v", "a file of that name is ./-v"])
@@ -332,7 +328,6 @@ class WrongOptions(support.CommandLineTest):
             self.refuse(64, "evaluate", alias, "--model", "m", says=["--smooth needs a value: exp|floor", "'--model'"])
         self.refuse(64, "bleu", "r", "--input", "--lowercase", says=["--input needs a value", "'--lowercase'"])
         self.refuse(64, "prepare", "--train-sets", "--output=x", says="--train-sets needs a value")
-        self.refuse(64, "supervise", "--model-dir", "--", "true", says="--model-dir needs a value: DIR")
         self.refuse(64, "prepare", "--lowercase=yes", says="--lowercase takes no value")
         self.refuse(64, "inspect", "a", "b", says="one file")
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a run folder tells, and what can be done with it: command.txt, config.json, inspect; and the example of supervise."""
+"""What a run folder tells, and what can be done with it: command.txt, config.json, inspect."""
 
 import json
 import os
@@ -47,9 +47,10 @@ class RunFolder(support.CommandLineTest):
         following = result.stderr.decode().split("Next: ")[1].split(",")[0]
         self.assertEqual(shlex.split(following), ["ventris", "translate", "--model", self.path("all 'alone")])
         own = support.command(*self.train("supervised", "--max-steps", 1))
-        self.succeed("supervise", "--max-restarts", 3, "--", *own)
+        words = [support.SUPERVISE, "--max-restarts", "3", "--", *own]
+        subprocess.run(words, capture_output=True, check=True, env=support.environment())
         given = shlex.split(self.text("supervised", "command.txt"))
-        self.assertEqual(given, [support.BINARY, "supervise", "--max-restarts", "3", "--", *own])
+        self.assertEqual(given, ["bash", *words])
 
     def test_names_that_are_no_utf8(self):
         name = os.fsdecode(b"caf\xe9")
@@ -96,8 +97,9 @@ class RunFolder(support.CommandLineTest):
             os.mkfifo(os.path.join(folder, name))
             self.assertIn(support.run("inspect", folder, timeout=20).returncode, (0, 65))
             words = self.train("pipes-" + name, "--max-steps", 3)
-            for command in (["supervise", "--max-restarts", 0, "--", support.BINARY, *words], words):
-                result = support.run(*command, timeout=60)
+            supervised = ["--max-restarts", 0, "--", support.BINARY, *words]
+            for command, program in ((supervised, support.SUPERVISE), (words, support.BINARY)):
+                result = support.run(*command, binary=program, timeout=60)
                 self.assertEqual(result.returncode, code, result.stderr)
                 self.assertIn(says, result.stderr.decode())
 
@@ -291,20 +293,6 @@ class RunFolder(support.CommandLineTest):
         with open(self.path("bytes", "command.txt"), "wb") as file:
             file.write(b"\xff" * 9)
         self.assertEqual(json.loads(self.succeed("inspect", self.path("bytes"), "--json"))["command"], "\ufffd" * 9)
-
-    def test_the_example_of_supervise_runs(self):
-        help_text = self.succeed("supervise", "--help").decode()
-        [line] = re.findall(r"^ *(ventris supervise -- mpirun (?:.*\\\n)*.*)$", help_text, re.MULTILINE)
-        path = os.pathsep.join(map(os.path.dirname, (support.BINARY, support.MPIEXEC)))
-        # What a root on a machine of one core has to add (README.md).
-        variables = {"OMPI_ALLOW_RUN_AS_ROOT": 1, "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": 1,
-                     "OMPI_MCA_rmaps_base_oversubscribe": 1, "PATH": path + os.pathsep + os.environ["PATH"]}  # fmt: skip
-        process = support.start(["sh", "-c", f"cd {self.folder}; exec {line}"], **variables)
-        if not support.wait_for(lambda: self.status("model")["state"] == "running", process):
-            self.fail(process.communicate()[1].decode(errors="replace"))
-        process.send_signal(signal.SIGTERM)
-        text = process.communicate(timeout=120)[1].decode(errors="replace")
-        self.assertEqual(process.returncode, 75, text)
 
 
 if __name__ == "__main__":

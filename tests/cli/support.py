@@ -16,6 +16,7 @@ BINARY = os.environ["VENTRIS_BINARY"]
 EMULATED = os.environ.get("VENTRIS_EMULATED", "")
 SOURCE_DIR = os.environ["VENTRIS_SOURCE_DIR"]
 MPIEXEC = os.environ.get("VENTRIS_MPIEXEC", "")
+SUPERVISE = os.path.join(SOURCE_DIR, "launch", "supervise.sh")
 GOLDEN_DIR = os.path.join(SOURCE_DIR, "tests", "golden")
 
 # ASAN_OPTIONS of several ranks: what the MPI library leaves at their end is no leak of ours.

@@ -68,7 +68,7 @@ class Surroundings(support.CommandLineTest):
             self.assertEqual((status["state"], status["exit_code"], status["retryable"]), ("done", 0, False))
             self.succeed("inspect", status["last_checkpoint"], "--verify")
         result = subprocess.run(
-            support.command("supervise", "--", support.BINARY, *self.train("supervised", "--max-steps", 10)),
+            support.command("--", support.BINARY, *self.train("supervised", "--max-steps", 10), binary=support.SUPERVISE),
             stdout=write_end, stderr=subprocess.PIPE, env=support.environment(), timeout=240, check=False)  # fmt: skip
         message = result.stderr.decode()
         self.assertEqual((result.returncode, message.count("supervise: started")), (0, 1), message)

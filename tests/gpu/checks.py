@@ -237,7 +237,7 @@ def train_multi30k(kit, stage):
     """launch/recipes/multi30k.sh to the score that the CPU reached."""
     if not os.path.isdir(kit.multi30k):
         raise table.Failed("the archive has no text of Multi30k; pack.sh --multi30k FOLDER adds it")
-    # Without a device supervise, which the recipe calls, would try again and again.
+    # Without a device supervise.sh, which the recipe calls, would try again and again.
     stage.run(kit.tests, "--gtest_filter=none")
     run = stage.path("run")
     recipe = os.path.join(kit.source, "launch", "recipes", "multi30k.sh")

@@ -26,7 +26,7 @@ FIRST_SECONDS = 900
 
 # Processes and mounts of its own: what a mutant kills is its own, all that it started ends with it, and of the file system
 # it can write its own /tmp alone. Jobs outside have their shared memory in /dev/shm, and their processes cannot be seen from
-# inside, so that even `ventris supervise` without a change would take it for a leftover: there is another one. The shell is
+# inside, so that even `launch/supervise.sh` without a change would take it for a leftover: there is another one. The shell is
 # the first process, since signals do less to that one.
 CONFINED = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "sh", "-c"]
 SHELL = """
