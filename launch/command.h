@@ -59,7 +59,6 @@ struct Command {
 Command demo_corpus_command();
 Command prepare_command();
 Command convert_config_command();
-Command completion_command();
 Command doctor_command();
 Command plan_command();
 Command train_command();

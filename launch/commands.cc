@@ -23,7 +23,6 @@ std::vector<Command> all_commands() {
   commands.push_back(export_command());
   commands.push_back(import_command());
   commands.push_back(inspect_command());
-  commands.push_back(completion_command());
   return commands;
 }
 

@@ -6,17 +6,17 @@
 
 #include <algorithm>
 
+#include "backend/error.h"
+
 namespace ventris {
 namespace {
 
-/// What may follow an option.
+/// What may follow an option, by its placeholder, such as "auto|never|FILE" or "SRC TGT...".
 struct ValueKind {
-  std::vector<std::string> words;  // of a choice
+  std::string words;  // of a choice, with spaces between them
   bool files = false;
-  bool folders = false;
 };
 
-/// By its placeholder, such as "auto|never|FILE" or "SRC TGT...".
 ValueKind kind_of(const Option& option) {
   ValueKind kind;
   std::string part;
@@ -25,18 +25,16 @@ ValueKind kind_of(const Option& option) {
       part += c;
       continue;
     }
-    const bool is_word = !part.empty() && std::none_of(part.begin(), part.end(), [](char letter) {
-      return letter >= 'A' && letter <= 'Z';
-    });
-    if (is_word) kind.words.push_back(part);
-    kind.folders |= part == "DIR";
-    for (const char* file : {"FILE", "PATH", "SRC", "CORPUS"}) kind.files |= part == file;
+    const bool is_word =
+        !part.empty() && std::none_of(part.begin(), part.end(), [](char l) { return l >= 'A' && l <= 'Z'; });
+    if (is_word) kind.words += (kind.words.empty() ? "" : " ") + part;
+    for (const char* file : {"FILE", "PATH", "SRC", "CORPUS", "DIR"}) kind.files |= part == file;
     part.clear();
   }
   return kind;
 }
 
-/// The options of a command as given on a command line, without operands, and those of all commands.
+/// The options as given on a command line, without operands, and those of all commands.
 std::vector<Option> completed_options(const Command& command) {
   std::vector<Option> options;
   for (const Option& option : command.options.options()) {
@@ -55,217 +53,143 @@ std::vector<Option> completed_options(const Command& command) {
   return options;
 }
 
-bool has_operands(const Command& command) {
-  const std::vector<Option>& options = command.options.options();
-  return std::any_of(options.begin(), options.end(), [](const Option& o) { return o.operand; });
+std::vector<std::string> spellings_of(const Option& option) {
+  std::vector<std::string> spellings = option.aliases;
+  spellings.push_back("--" + option.name);
+  return spellings;
 }
 
-std::vector<std::string> names_of(const std::vector<Command>& commands) {
-  std::vector<std::string> names;
-  for (const Command& command : commands) names.push_back(command.name);
-  names.push_back("help");
-  return names;
-}
-
-/// The words of a choice that stands without an option's name.
-std::vector<std::string> operand_words(const Command& command) {
-  for (const Option& option : command.options.options()) {
-    if (option.operand) return kind_of(option).words;
+/// The first sentence of the help, between single quotes of a shell; `special` characters get a backslash.
+std::string quoted_help(const std::string& help, const std::string& special, const std::string& quote) {
+  std::string text;
+  for (const char c : help.substr(0, std::min(help.find(". "), help.find_last_not_of('.') + 1))) {
+    if (special.find(c) != std::string::npos) text += '\\';
+    text += c == '\'' ? quote : std::string(1, c);
   }
-  return {};
-}
-
-std::string first_sentence(const std::string& help) {
-  return help.substr(0, std::min(help.find(". "), help.find_last_not_of('.') + 1));
-}
-
-std::string replaced(std::string text, const std::string& from, const std::string& to) {
-  for (size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size()))
-    text.replace(at, from.size(), to);
   return text;
 }
 
-constexpr const char* kBashBegin = R"(# Completion of ventris for bash, written by 'ventris completion bash'.
-_ventris() {
-  local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD-1]} command=${COMP_WORDS[1]}
-  local options= valued= words= word
+// Where neither a word nor an option is offered, bash completes files. --option=value are three words.
+constexpr const char* kBash = R"(_ventris() {{
+  local current=${{COMP_WORDS[COMP_CWORD]}} previous=${{COMP_WORDS[COMP_CWORD-1]}} command=${{COMP_WORDS[1]}} words=
   COMPREPLY=()
-  # --option=value are three words.
   if [[ $current == '=' ]]; then
     current=
   elif [[ $previous == '=' ]]; then
-    previous=${COMP_WORDS[COMP_CWORD-2]}
+    previous=${{COMP_WORDS[COMP_CWORD-2]}}
   fi
   if ((COMP_CWORD == 1)); then
-    mapfile -t COMPREPLY < <(compgen -W "$_ventris_commands --help --version" -- "$current")
-    return
+    words="{names} --help --version"
+  elif [[ $current == -* || $command == help ]]; then
+    case "$command" in
+      help) words="{names} {topics}" ;;
+{options}    esac
+  else
+    case "$command $previous" in
+{values}    esac
   fi
-  # After -- follows another command.
-  for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
-    [[ $word == -- ]] && return
-  done
-  case "$command" in
+  [[ -n $words ]] && mapfile -t COMPREPLY < <(compgen -W "$words" -- "$current")
+}}
+complete -o default -F _ventris ventris
 )";
 
-constexpr const char* kBashEnd = R"(  esac
-  if [[ $current == -* ]]; then
-    mapfile -t COMPREPLY < <(compgen -W "$options" -- "$current")
-    return
-  fi
-  case "$command $previous" in
+constexpr const char* kZsh = R"(#compdef ventris
+_ventris() {{
+  local curcontext=$curcontext state line
+  _arguments -C '1:command:({names})' '*::argument:->rest'
+  [[ $state == rest ]] || return
+  case $words[1] in
+    help) _arguments '1:command or topic:({names} {topics})' ;;
+{options}  esac
+}}
+compdef _ventris ventris
 )";
+
+std::string bash_options(const Command& command) {
+  std::vector<std::string> all;
+  for (const Option& option : completed_options(command)) {
+    for (const std::string& spelling : spellings_of(option)) all.push_back(spelling);
+  }
+  return fmt::format("      {}) words=\"{}\" ;;\n", command.name, fmt::join(all, " "));
+}
+
+std::string bash_values(const Command& command) {
+  std::string lines;
+  for (const Option& option : completed_options(command)) {
+    const ValueKind kind = kind_of(option);
+    if (option.arity == Arity::kSwitch || kind.words.empty()) continue;
+    for (const std::string& spelling : spellings_of(option))
+      lines += fmt::format("      '{} {}') words=\"{}\" ;;\n", command.name, spelling, kind.words);
+  }
+  return lines;
+}
+
+std::string zsh_options(const Command& command) {
+  std::string text = fmt::format("    {})\n      _arguments", command.name);
+  for (const Option& option : completed_options(command)) {
+    const ValueKind kind = kind_of(option);
+    const bool repeats = option.arity == Arity::kMany || option.arity == Arity::kRepeated;
+    std::string value;
+    if (option.arity != Arity::kSwitch) {
+      value = fmt::format(":{}:{}", quoted_help(option.placeholder, "[]:", "'\\''"),
+                          !kind.words.empty() ? "(" + kind.words + ")"
+                          : kind.files        ? "_files"
+                                              : " ");
+    }
+    for (const std::string& spelling : spellings_of(option))
+      text += fmt::format(" \\\n        '{}{}[{}]{}'", repeats ? "*" : "", spelling,
+                          quoted_help(option.help, "[]:", "'\\''"), value);
+  }
+  return text + " \\\n        '*:file:_files'\n      ;;\n";
+}
+
+std::string fish_lines(const Command& command) {
+  const std::string here =
+      fmt::format("complete -c ventris -n '__fish_seen_subcommand_from {}'", command.name);
+  std::string text = fmt::format("complete -c ventris -n __fish_use_subcommand -a {} -d '{}'\n", command.name,
+                                 quoted_help(command.summary, "\\", "\\'"));
+  for (const Option& option : completed_options(command)) {
+    const ValueKind kind = kind_of(option);
+    text += here;
+    for (const std::string& spelling : spellings_of(option)) {
+      const bool is_long = spelling.starts_with("--");
+      const char* const kind_of_name = is_long ? "-l" : spelling.size() == 2 ? "-s" : "-o";
+      text += fmt::format(" {} {}", kind_of_name, spelling.substr(is_long ? 2 : 1));
+    }
+    if (option.arity != Arity::kSwitch) text += kind.files ? " -rF" : " -x";
+    if (!kind.words.empty()) text += fmt::format(" -a '{}'", kind.words);
+    text += fmt::format(" -d '{}'\n", quoted_help(option.help, "\\", "\\'"));
+  }
+  return text;
+}
 
 }  // namespace
 
-std::string bash_completion(const std::vector<Command>& commands, const std::vector<std::string>& topics) {
-  const std::vector<std::string> names = names_of(commands);
+std::string completion(const std::string& shell, const std::vector<Command>& commands,
+                       const std::vector<std::string>& help_topics) {
+  std::string names = "help";
   std::string options;
   std::string values;
   for (const Command& command : commands) {
-    std::string line;
-    std::string valued;
-    for (const Option& option : completed_options(command)) {
-      std::vector<std::string> spellings = option.aliases;
-      spellings.push_back("--" + option.name);
-      line += (line.empty() ? "" : " ") + fmt::format("{}", fmt::join(spellings, " "));
-      if (option.arity == Arity::kSwitch) continue;
-      valued += fmt::format(" {} ", fmt::join(spellings, "  "));
-      const ValueKind kind = kind_of(option);
-      std::string pattern;
-      for (const std::string& spelling : spellings)
-        pattern += fmt::format("{}'{} {}'", pattern.empty() ? "" : " | ", command.name, spelling);
-      if (!kind.words.empty())
-        values += fmt::format("    {}) words=\"{}\" ;;\n", pattern, fmt::join(kind.words, " "));
-      if (kind.folders && !kind.files && kind.words.empty())
-        values += fmt::format(
-            "    {}) compopt -o filenames; mapfile -t COMPREPLY < <(compgen -d -- \"$current\"); return ;;\n",
-            pattern);
-    }
-    if (const std::vector<std::string> words = operand_words(command); !words.empty())
-      values += fmt::format("    '{0} {0}') words=\"{1}\" ;;\n", command.name, fmt::join(words, " "));
-    options += fmt::format("    {}) options=\"{}\"{} ;;\n", command.name, line,
-                           has_operands(command) ? "" : fmt::format(" valued=\"{}\"", valued));
+    names += " " + command.name;
+    if (shell == "bash") options += bash_options(command);
+    if (shell == "bash") values += bash_values(command);
+    if (shell == "zsh") options += zsh_options(command);
+    if (shell == "fish") options += fish_lines(command);
   }
-  // Where neither a word nor an option is expected, nothing is offered and bash completes files.
-  return fmt::format("_ventris_commands=\"{}\"\n", fmt::join(names, " ")) + kBashBegin + options +
-         fmt::format("    help) words=\"{} {}\" ;;\n", fmt::join(names, " "), fmt::join(topics, " ")) +
-         kBashEnd + values +
-         R"(  esac
-  if [[ -z $words && -n $valued && $valued != *" $previous "* && -z $current ]]; then
-    words=$options
-  fi
-  [[ -n $words ]] && mapfile -t COMPREPLY < <(compgen -W "$words" -- "$current")
-}
-complete -o default -F _ventris ventris
-)";
-}
-
-std::string zsh_completion(const std::vector<Command>& commands, const std::vector<std::string>& topics) {
-  const auto shown = [](const std::string& text) {
-    std::string escaped = replaced(replaced(text, "\\", "\\\\"), "'", "'\\''");
-    for (const char* special : {"[", "]", ":"})
-      escaped = replaced(escaped, special, "\\" + std::string(special));
-    return escaped;
+  const std::string topics = fmt::format("{}", fmt::join(help_topics, " "));
+  const auto filled = [&](const char* script) {
+    return fmt::format(fmt::runtime(script), fmt::arg("names", names), fmt::arg("topics", topics),
+                       fmt::arg("options", options), fmt::arg("values", values));
   };
-  std::string list;
-  std::string cases;
-  for (const Command& command : commands) {
-    list += fmt::format("        '{}:{}'\n", command.name, replaced(command.summary, "'", "'\\''"));
-    cases += fmt::format("        {})\n          _arguments", command.name);
-    for (const Option& option : completed_options(command)) {
-      const ValueKind kind = kind_of(option);
-      std::vector<std::string> spellings = option.aliases;
-      spellings.push_back("--" + option.name);
-      for (const std::string& spelling : spellings) {
-        const bool is_long = spelling.starts_with("--");
-        const bool repeats = option.arity == Arity::kMany || option.arity == Arity::kRepeated;
-        cases += fmt::format(" \\\n            '{}{}", repeats ? "*" : "", spelling);
-        if (option.arity != Arity::kSwitch && is_long) cases += "=";
-        cases += fmt::format("[{}]", shown(first_sentence(option.help)));
-        if (option.arity != Arity::kSwitch) {
-          std::string action = " ";
-          if (!kind.words.empty()) action = fmt::format("({})", fmt::join(kind.words, " "));
-          if (kind.folders) action = "_files -/";
-          if (kind.files) action = "_files";
-          cases += fmt::format(":{}:{}", shown(option.placeholder), action);
-        }
-        cases += "'";
-      }
-    }
-    const std::vector<std::string> words = operand_words(command);
-    if (!words.empty())
-      cases += fmt::format(" \\\n            '1:word:({})'", fmt::join(words, " "));
-    else if (has_operands(command))
-      cases += " \\\n            '*:file:_files'";
-    cases += "\n          ;;\n";
-  }
-  return fmt::format(R"(#compdef ventris
-# Completion of ventris for zsh, written by 'ventris completion zsh'.
-_ventris() {{
-  local curcontext=$curcontext state line
-  local -a commands
-  _arguments -C '1:command:->command' '*::argument:->rest'
-  case $state in
-    command)
-      commands=(
-{}        'help:shows the help of a command or of a topic'
-      )
-      _describe command commands
-      ;;
-    rest)
-      case $words[1] in
-{}        help)
-          _arguments '1:command or topic:({} {})'
-          ;;
-      esac
-      ;;
-  esac
-}}
-if [[ $funcstack[1] == _ventris ]]; then
-  _ventris "$@"
-else
-  compdef _ventris ventris
-fi
-)",
-                     list, cases, fmt::join(names_of(commands), " "), fmt::join(topics, " "));
-}
-
-std::string fish_completion(const std::vector<Command>& commands, const std::vector<std::string>& topics) {
-  const auto quoted = [](const std::string& text) {
-    return "'" + replaced(replaced(text, "\\", "\\\\"), "'", "\\'") + "'";
-  };
-  std::string text =
-      "# Completion of ventris for fish, written by 'ventris completion fish'.\n"
-      "complete -c ventris -f\n";
-  for (const Command& command : commands) {
-    const std::string here =
-        fmt::format("complete -c ventris -n '__fish_seen_subcommand_from {}'", command.name);
-    text += fmt::format("complete -c ventris -n __fish_use_subcommand -a {} -d {}\n", command.name,
-                        quoted(command.summary));
-    if (const std::vector<std::string> words = operand_words(command); !words.empty())
-      text += fmt::format("{} -a '{}'\n", here, fmt::join(words, " "));
-    else if (has_operands(command))
-      text += here + " -F\n";
-    for (const Option& option : completed_options(command)) {
-      const ValueKind kind = kind_of(option);
-      text += fmt::format("{} -l {}", here, option.name);
-      for (const std::string& alias : option.aliases) {
-        if (alias.starts_with("--"))
-          text += fmt::format(" -l {}", alias.substr(2));
-        else
-          text += fmt::format(" -{} {}", alias.size() == 2 ? "s" : "o", alias.substr(1));
-      }
-      if (option.arity != Arity::kSwitch) text += kind.files || kind.folders ? " -rF" : " -x";
-      if (!kind.words.empty())
-        text += fmt::format(" -a {}", quoted(fmt::format("{}", fmt::join(kind.words, " "))));
-      text += fmt::format(" -d {}\n", quoted(first_sentence(option.help)));
-    }
-  }
-  text +=
-      "complete -c ventris -n __fish_use_subcommand -a help -d 'shows the help of a command or of a topic'\n";
-  return text + fmt::format(
-                    "complete -c ventris -n '__fish_seen_subcommand_from help' -a {}\n",
-                    quoted(fmt::format("{} {}", fmt::join(names_of(commands), " "), fmt::join(topics, " "))));
+  if (shell == "bash") return filled(kBash);
+  if (shell == "zsh") return filled(kZsh);
+  if (shell != "fish")
+    fail(ExitCode::kUsage, "there is no completion for '{}'; there is one for bash, zsh and fish", shell);
+  return options + fmt::format(
+                       "complete -c ventris -n __fish_use_subcommand -a help\n"
+                       "complete -c ventris -n '__fish_seen_subcommand_from help' -a '{} {}'\n",
+                       names, topics);
 }
 
 }  // namespace ventris

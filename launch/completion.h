@@ -8,10 +8,10 @@
 
 namespace ventris {
 
-/// A script that completes command lines of ventris in a shell, from the option tables: commands, options,
-/// the words of choices, files and folders. `topics`: those of `ventris help`.
-std::string bash_completion(const std::vector<Command>& commands, const std::vector<std::string>& topics);
-std::string zsh_completion(const std::vector<Command>& commands, const std::vector<std::string>& topics);
-std::string fish_completion(const std::vector<Command>& commands, const std::vector<std::string>& topics);
+/// A script that completes command lines of ventris in bash, zsh or fish, from the option tables: commands,
+/// options, the words of choices, files, and the topics of `ventris help`. Throws Error(kUsage) for another
+/// shell.
+std::string completion(const std::string& shell, const std::vector<Command>& commands,
+                       const std::vector<std::string>& help_topics);
 
 }  // namespace ventris

@@ -25,6 +25,7 @@
 #include "data/files/hdf5_child.h"
 #include "launch/agreement.h"
 #include "launch/command.h"
+#include "launch/completion.h"
 #include "launch/help.h"
 #include "launch/help_topics.h"
 #include "launch/job.h"
@@ -79,6 +80,10 @@ int help_command(const std::vector<Command>& commands, const std::vector<std::st
   }
   if (words.front() == "--commands") {
     for (const Command& command : commands) write_output(command.name + "\n");
+    return 0;
+  }
+  if (words.front() == "--completion" && words.size() == 2) {
+    write_output(completion(words[1], commands, help_topic_names()));
     return 0;
   }
   if (words.front() == "--man") {

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <map>
 
 #include "launch/help_parts.h"
 #include "launch/help_topics.h"
@@ -15,25 +16,14 @@ namespace {
 
 /// Text as it is: groff would take a dash for a hyphen, and a line that begins with a point for a macro.
 std::string escaped(const std::string& text) {
-  std::string result;
+  static const std::map<char, std::string> kEscapes = {{'\\', "\\e"},  {'-', "\\-"},    {'~', "\\(ti"},
+                                                       {'^', "\\(ha"}, {'\'', "\\(aq"}, {'`', "\\(ga"}};
+  std::string result = text.starts_with('.') ? "\\&" : "";
   for (const char c : text) {
-    if (c == '\\') {
-      result += "\\e";
-    } else if (c == '-') {
-      result += "\\-";
-    } else if (c == '~') {
-      result += "\\(ti";
-    } else if (c == '^') {
-      result += "\\(ha";
-    } else if (c == '\'') {
-      result += "\\(aq";
-    } else if (c == '`') {
-      result += "\\(ga";
-    } else {
-      result += c;
-    }
+    const auto found = kEscapes.find(c);
+    result += found == kEscapes.end() ? std::string(1, c) : found->second;
   }
-  return result.starts_with('.') ? "\\&" + result : result;
+  return result;
 }
 
 std::string capitals(std::string text) {

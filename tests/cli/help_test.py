@@ -53,7 +53,7 @@ class Completion(support.CommandLineTest):
     def complete(self, *words):
         """What bash offers for the last word."""
         line = " ".join("'" + word + "'" for word in ("ventris", *words))
-        functions = self.write("c.bash", self.succeed("completion", "bash"))
+        functions = self.write("c.bash", self.succeed("help", "--completion", "bash"))
         script = f'source {functions}; COMP_WORDS=({line}); COMP_CWORD={len(words)}; _ventris; echo "${{COMPREPLY[@]}}"'
         done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=False)
         self.assertEqual((done.returncode, done.stderr), (0, ""))
@@ -66,7 +66,6 @@ class Completion(support.CommandLineTest):
         self.assertEqual(self.complete("train", "--precision", ""), ["auto", "f32", "tf32", "bf16"])
         self.assertEqual(self.complete("train", "--precision", "t"), ["tf32"])
         self.assertEqual(self.complete("train", "--precision", "=", "b"), ["bf16"])
-        self.assertEqual(self.complete("completion", ""), list(SHELLS))
         self.assertIn("resuming", self.complete("help", ""))
         self.assertEqual(self.complete("train", "--corpus", ""), [])  # files, of the shell
 
@@ -81,12 +80,11 @@ class Completion(support.CommandLineTest):
         for shell in SHELLS:
             if shutil.which(shell) is None:
                 continue
-            script = self.write(f"script.{shell}", self.succeed("completion", shell))
+            script = self.write(f"script.{shell}", self.succeed("help", "--completion", shell))
             self.assertEqual(subprocess.run([shell, "-n", script], capture_output=True, check=False).stderr, b"", shell)
             checked.append(shell)
         self.assertIn("bash", checked)
-        self.refuse(64, "completion", "tcsh", says="bash, zsh and fish")
-        self.refuse(64, "completion")
+        self.refuse(64, "help", "--completion", "tcsh", says="bash, zsh and fish")
 
 
 class Manual(support.CommandLineTest):
