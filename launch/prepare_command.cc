@@ -35,7 +35,6 @@ struct PrepareCommandOptions {
   std::string target_tokenizer_model;
   std::string user_symbols;
   std::string control_symbols;
-  std::string progress = "auto";
   double log_seconds = 60.0;
   bool json = false;
 };
@@ -125,7 +124,7 @@ int run_prepare(PrepareCommandOptions& options, const Job& job) {
   prepare.threads = threads_per_rank(job.environment, prepare.threads);
   const auto start = std::chrono::steady_clock::now();
   const data::PrepareReport report = [&] {
-    PrepareProgressLine line(job.speaks(), options.progress, options.log_seconds);
+    PrepareProgressLine line(job.speaks(), options.log_seconds);
     prepare.progress = [&line](const data::PrepareProgress& progress) { line.show(progress); };
     return data::prepare(prepare);
   }();
@@ -363,12 +362,8 @@ Command prepare_command() {
              "Writes a line for each dropped or repaired pair, with file, line and reason.");
   table.integer("threads", prepare.threads, {.min = 0, .max = 1024},
                 "Cores to use; 0: all that are available to the process.");
-  table.choice(
-      "progress", options->progress, {"auto", "live", "lines", "none"},
-      "How progress is shown: live, in one line of a terminal; in lines, one at each --log-seconds; or "
-      "not at all. auto: live if messages go to a terminal, otherwise lines.");
   table.number("log-seconds", options->log_seconds, {.min = 0, .max = 1e7},
-               "Seconds between lines of progress; 0: none.");
+               "Seconds between lines of progress where messages go to no terminal; 0: none.");
   table.toggle("json", options->json, "Prints one JSON object.");
   command.run = [options, with_values = table, defaults = tokenizer_values(table)](Job& job) {
     if (!options->prepare.append_to.empty()) check_append(with_values, defaults);

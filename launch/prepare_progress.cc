@@ -9,8 +9,7 @@
 #include <string_view>
 
 #include "launch/output.h"
-#include "trainer/live_block.h"
-#include "trainer/message_terminal.h"
+#include "trainer/live_line.h"
 #include "trainer/progress_text.h"
 
 namespace ventris {
@@ -28,26 +27,19 @@ double seconds_since(Clock::time_point time) {
 }  // namespace
 
 struct PrepareProgressLine::Impl {
-  const MessageTerminal terminal;
-  const bool live;
-  const bool lines;
-  const double period;
-  LiveBlock line{terminal.reflows()};
-  std::string phase;
+  const bool speaks;
+  const double log_seconds;
+  LiveLine line = {};
+  std::string phase = {};
   Clock::time_point phase_begin = Clock::now();
   Clock::time_point last_shown = Clock::now();
-
-  Impl(bool speaks, const std::string& form, double log_seconds)
-      : live(speaks && (form == "live" || (form == "auto" && terminal.has_cursor()))),
-        lines(speaks && !live && form != "none" && log_seconds > 0.0),
-        period(live ? kLiveSeconds : log_seconds) {}
 };
 
-PrepareProgressLine::PrepareProgressLine(bool speaks, const std::string& form, double log_seconds)
-    : impl_(std::make_unique<Impl>(speaks, form, log_seconds)) {}
+PrepareProgressLine::PrepareProgressLine(bool speaks, double log_seconds)
+    : impl_(new Impl{.speaks = speaks, .log_seconds = log_seconds}) {}
 
 PrepareProgressLine::~PrepareProgressLine() {
-  if (impl_->line.is_open()) std::fputs(impl_->line.remove(impl_->terminal.size()).c_str(), stderr);
+  impl_->line.clear();
 }
 
 void PrepareProgressLine::show(const data::PrepareProgress& progress) {
@@ -56,12 +48,13 @@ void PrepareProgressLine::show(const data::PrepareProgress& progress) {
     shown.phase = progress.phase;
     shown.phase_begin = Clock::now();
   }
-  if ((!shown.live && !shown.lines) || seconds_since(shown.last_shown) < shown.period) return;
+  const bool live = shown.line.is_possible();
+  const double period = live ? kLiveSeconds : shown.log_seconds;
+  if (!shown.speaks || period == 0.0 || seconds_since(shown.last_shown) < period) return;
   shown.last_shown = Clock::now();
   const std::string text = prepare_progress_text(progress, seconds_since(shown.phase_begin));
-  if (shown.live) {
-    std::fputs(shown.line.replace({text}, shown.terminal.size()).c_str(), stderr);
-    std::fflush(stderr);
+  if (live) {
+    shown.line.show(text);
   } else {
     tell(text);
   }

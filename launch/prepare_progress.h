@@ -8,12 +8,12 @@
 
 namespace ventris {
 
-/// Shows on the standard error what `prepare` is doing: on a terminal in one live line, elsewhere in a line
-/// at each --log-seconds.
+/// Shows on the standard error what `prepare` is doing: on a terminal in one live line
+/// (trainer/live_line.h), elsewhere in a line at each --log-seconds.
 class PrepareProgressLine {
  public:
-  /// `form` is auto, live, lines or none, as of train --progress. Nothing is shown unless it `speaks`.
-  PrepareProgressLine(bool speaks, const std::string& form, double log_seconds);
+  /// Nothing is shown unless it `speaks`.
+  PrepareProgressLine(bool speaks, double log_seconds);
   ~PrepareProgressLine();
   PrepareProgressLine(const PrepareProgressLine&) = delete;
   PrepareProgressLine& operator=(const PrepareProgressLine&) = delete;

@@ -288,12 +288,6 @@ void add_run_options(TrainOptions& train, OptionTable& table) {
   table.number("log-seconds", train.log_seconds, {.min = 0, .max = 1e7},
                "Maximum seconds between lines of the log, also during a long step or validation; "
                "not for metrics.jsonl. 0: no limit.");
-  table.choice(
-      "progress", train.progress, {"auto", "live", "full", "lines", "none"},
-      "How progress is shown. live: one line of a terminal, which is updated. "
-      "full: rows at the end of a terminal, which are updated, with the curve of the loss and the last validations; "
-      "where messages go to no terminal, as lines. lines: one after the other. none: only messages and validations. "
-      "auto: live if messages go to a terminal, also through an mpirun on this host, otherwise lines.");
   table.integer(
       "digest-every", train.digest_every, {.min = 0, .max = kManySteps},
       "Logs the digest of all parameters every N steps, also to metrics.jsonl, "

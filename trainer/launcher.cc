@@ -30,13 +30,8 @@ bool starts_trainings(const std::vector<std::string>& words) {
          (words.size() > 1 && std::filesystem::path(words[1]).filename() == "supervise.sh");
 }
 
-}  // namespace
-
-bool is_mpirun(std::string_view name) {
-  constexpr std::string_view kNames[] = {"mpirun", "mpiexec", "orterun", "prterun"};
-  return std::find(std::begin(kNames), std::end(kNames), name) != std::end(kNames);
-}
-
+/// The mpirun and supervise.sh on this host that started this process, the nearest first. Those on
+/// another host, and other launchers, are not found.
 std::vector<pid_t> launchers() {
   std::vector<pid_t> found;
   for (pid_t pid = ::getppid(); pid > 1;) {
@@ -46,6 +41,13 @@ std::vector<pid_t> launchers() {
     pid = process->parent;
   }
   return found;
+}
+
+}  // namespace
+
+bool is_mpirun(std::string_view name) {
+  constexpr std::string_view kNames[] = {"mpirun", "mpiexec", "orterun", "prterun"};
+  return std::find(std::begin(kNames), std::end(kNames), name) != std::end(kNames);
 }
 
 std::string given_command(const std::string& command) {

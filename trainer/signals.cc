@@ -61,9 +61,7 @@ void watch_stop_signals() {
     std::signal(signal, SIG_DFL);  // shells start programs in the background with some of them ignored
     sigaddset(&set, signal);
   }
-  sigset_t blocked = set;
-  sigaddset(&blocked, SIGCONT);
-  VENTRIS_CHECK(pthread_sigmask(SIG_BLOCK, &blocked, nullptr) == 0, "signals cannot be blocked");
+  VENTRIS_CHECK(pthread_sigmask(SIG_BLOCK, &set, nullptr) == 0, "signals cannot be blocked");
   std::thread(wait_for_signals, set).detach();
 }
 
@@ -73,14 +71,6 @@ bool stop_requested() {
 
 int stop_signal() {
   return last_signal;
-}
-
-bool was_continued() {
-  sigset_t set;
-  sigemptyset(&set);
-  sigaddset(&set, SIGCONT);
-  constexpr timespec kNoTime{};
-  return sigtimedwait(&set, nullptr, &kNoTime) == SIGCONT;
 }
 
 void end_at_sigterm() {

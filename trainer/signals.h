@@ -10,18 +10,13 @@ namespace ventris {
 /// ignored (nohup). They are blocked in the calling thread and in all that it starts, and one thread waits
 /// for them: no handler runs on the stack of a thread that computes, where oneDNN keeps data below the stack
 /// pointer (docs/dev/decisions.md). Must be called once, by main(), before other threads are started. The
-/// second SIGINT ends the process as if it had not been blocked. SIGCONT is blocked for was_continued(); a
-/// process that is stopped goes on by it all the same.
+/// second SIGINT ends the process as if it had not been blocked.
 void watch_stop_signals();
 bool stop_requested();
 int stop_signal();                  // the last one received, or 0
 std::string stop_text(int signal);  // the message to the user on receipt
 /// From now on SIGTERM ends the process immediately: this rank has failed, and the launcher ends the job.
 void end_at_sigterm();
-
-/// Whether this process was told to go on after it was stopped (Ctrl-Z and fg) since the last call: SIGCONT.
-/// False without watch_stop_signals().
-bool was_continued();
 
 /// During its lifetime, is called for the first stop signal and for the first SIGINT, on the waiting thread.
 /// At most one object.

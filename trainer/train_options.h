@@ -99,7 +99,6 @@ struct TrainOptions {
   int keep_checkpoints = 10;             // the newest; the best is kept in addition
   int64_t log_every = 50;
   double log_seconds = 10.0;         // after which a message is printed within an interval; 0: never
-  std::string progress = "auto";     // auto, live, full, lines or none
   int64_t check_ranks_every = 1000;  // steps after which the ranks compare their state; 0: at saves only
   OnDivergence on_divergence = OnDivergence::kStop;
   int64_t digest_every = 0;     // steps after which the digest of the parameters is logged; 0: never

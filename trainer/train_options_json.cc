@@ -63,7 +63,6 @@ constexpr std::string_view kKeysOf020[] = {kModel,
                                            "precision",
                                            "preset",
                                            "profile",
-                                           "progress",
                                            "reduction",
                                            "resume",
                                            "save_every",
@@ -163,7 +162,6 @@ void visit_options(Options& options, Visit&& visit) {
   visit("keep_checkpoints", options.keep_checkpoints);
   visit("log_every", options.log_every);
   visit("log_seconds", options.log_seconds);
-  visit("progress", options.progress);
   visit("digest_every", options.digest_every);
   visit("tensorboard", options.tensorboard);
   visit("check_ranks_every", options.check_ranks_every);

@@ -168,17 +168,6 @@ TrainingRun::TrainingRun(Context& context, Communicator& communicator, const Tra
                  valid_sets_, store_, state_.step,
                  state_.rollback_rate * rate_from(rollbacks_, state_.step) *
                      schedule_.learning_rate(state_.step + 1, state_.plateau_factor));
-    progress_.begin({.metric = options_.valid_metric,
-                     .validates = validation_ && options_.valid_every > 0,
-                     .best_step = state_.best_step,
-                     .best = state_.best_metric,
-                     .resumes = !last_checkpoint_.empty(),
-                     .step = state_.step,
-                     .epoch = first_epoch_,
-                     .elapsed_seconds = state_.elapsed_seconds,
-                     .begun = process_.begin,
-                     .ranks = communicator_.size(),
-                     .has_device_memory = context_.device() == Device::kCuda});
   }
   double asked = stop_requested() ? 1.0 : 0.0;  // during the setup
   communicator_.all_reduce_sum({&asked, 1, 1, 1, DType::kF64});
@@ -413,7 +402,6 @@ bool TrainingRun::settle() {
 
 void TrainingRun::record_save() {
   if (status_ != nullptr) status_->saved(saved_step_, last_checkpoint_);
-  progress_.saved(saved_step_);
   if (script_) script_->saved();
 }
 
@@ -451,7 +439,6 @@ TrainResult TrainingRun::finish() {
   const bool stopped = stop_ && (early || state_.validation_pending != 0 || !scored);
   if (!nothing_to_do_) {
     const char* how = stopped ? "stopped on request" : "done";
-    progress_.end(how);
     progress_.message(fmt::format("{} at step {} after {}, saved in {}", how, state_.step,
                                   duration_text(state_.elapsed_seconds), readable(last_checkpoint_)));
   }

@@ -98,7 +98,7 @@ void TrainingRun::log_interval() {
   IntervalMetrics metrics = interval_metrics();
   metrics.phase_seconds = process_.phases.take(feed_->take_waited_seconds());
   if (metrics_) metrics_->write(metrics);
-  progress_.interval(metrics, seconds_left());
+  progress_.line(metrics, seconds_left());
   interval_ = {};
   if (communicator_.size() == 1 || shards_ % communicator_.size() != 0) return;  // unequal work
   // The host does not see for how long devices wait for each other.

@@ -21,14 +21,14 @@ LIVE = re.compile(rb"\r\x1b\[K" + rb"step \d+/\d+  ")
 class Terminal:
     """A process whose standard error is a terminal."""
 
-    def __init__(self, words, columns):
+    def __init__(self, words, columns, term="xterm-256color"):
         self.reader, writer = pty.openpty()
         self.resize(columns)
         self.process = subprocess.Popen(
             words,
             stdout=subprocess.DEVNULL,
             stderr=writer,
-            env=support.environment(TERM="xterm-256color"),
+            env=support.environment(TERM=term),
             start_new_session=True,
         )
         os.close(writer)
@@ -85,12 +85,8 @@ class Progress(support.CommandLineTest):
     def check_that_a_narrowed_terminal_is_followed(self, terminal):
         self.assertTrue(terminal.read_until(LIVE), terminal.text)
         terminal.resize(30)
-        # A line of more than two rows is removed with the rows above.
-        self.assertTrue(terminal.read_until(rb"\r\x1b\[[2-9]A\x1b\[K\r\n\x1b\[J\x1b\[A" + rb"step \d"), terminal.text)
         begin = len(terminal.text)
-        self.assertTrue(terminal.read_until(LIVE.pattern + rb"[^\r]*\r", begin), terminal.text)
-        for line in re.findall(LIVE.pattern + rb"[^\r]*(?=\r)", terminal.text[begin:]):
-            self.assertLess(len(line) - len(b"\r\x1b[K"), 30, line)
+        self.assertTrue(terminal.read_until(rb"\r\x1b\[Kstep \d[^\r]{23}\r", begin), terminal.text)
 
     def test_a_terminal_has_a_live_line_that_follows_its_width(self):
         terminal = Terminal(self.train("terminal", "--max-steps", 1000000), columns=200)
@@ -132,17 +128,11 @@ class Progress(support.CommandLineTest):
         self.assertNotIn("micro-batch 8 of 8", text)
         self.assertIn("  step 2/2  validating\n", text)
 
-    def test_progress_is_shown_as_asked_for(self):
-        words = ("--max-steps", 20, "--log-every", 5, "--valid-every", 20, "--valid-bleu", "no", "--valid-metric", "loss")
-        live = self.log("live", *words, "--progress", "live")
-        self.assertIn("\r\x1b[K" + "step 20/20  epoch ", live)
-        lines = self.log("lines", *words, "--progress", "lines")
-        self.assertEqual(len(re.findall(r"  step \d+/20  epoch ", lines)), 4)
-        none = self.log("none", *words, "--progress", "none")
-        self.assertNotIn("/20  epoch ", none)
-        for text in (live, lines, none):
-            self.assertRegex(text, r"step 20  validation: smoothed loss [0-9.]+  perplexity [0-9.]+")
-            self.assertIn("done at step 20 ", text)
+    def test_a_terminal_without_a_cursor_has_lines(self):
+        terminal = Terminal(self.train("dumb", "--max-steps", 20, "--log-every", 5), columns=200, term="dumb")
+        self.assertEqual(terminal.end(), 0)
+        self.assertNotIn(b"\x1b", terminal.text)
+        self.assertEqual(len(re.findall(rb"  step \d+/20  epoch ", terminal.text)), 4)
 
     def test_the_loss_is_called_smoothed_where_it_is(self):
         words = ("--max-steps", 5, "--log-every", 5)

@@ -192,7 +192,6 @@ class RunFolder(support.CommandLineTest):
             ("valid_metric", "BLEU", "auto, bleu, chrf, loss, perplexity"),
             ("tie", "both", "auto, all, decoder, none"),
             ("begin_embedding", "Learned", "auto, learned, zero, none"),
-            ("progress", "off", "auto, live, full, lines, none"),
             ("preset", "Base", "tiny, small, base, big"),
             ("device", "gpu", "auto, cpu, cuda"),
             ("valid_tokenize", "moses", "auto, 13a, none"),
