@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/progress.h"
 
+#include <fmt/chrono.h>
 #include <fmt/core.h>
-#include <spdlog/sinks/ostream_sink.h>
-#include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <ctime>
 #include <mutex>
-#include <sstream>
+#include <string>
 
 #include "trainer/live_line.h"
 #include "trainer/message_colour.h"
@@ -47,33 +47,28 @@ struct Progress::Impl {
   mutable std::mutex mutex;  // of the other members: a thread reports a stop while another trains
   LiveLine live;
   Clock::time_point last_word = Clock::now();  // time of the last message
-  std::ostringstream written;                  // by the next, which puts the time before messages
-  spdlog::logger log{"ventris", std::make_shared<spdlog::sinks::ostream_sink_st>(written)};
 
   Impl(bool is_first, const TrainOptions& options)
       : speaks(is_first),
         max_steps(options.max_steps),
         smooths(options.model.label_smoothing > 0.0F),
-        log_seconds(options.log_seconds) {
-    log.set_pattern("%Y-%m-%d %H:%M:%S  %v");
-  }
+        log_seconds(options.log_seconds) {}
   bool is_silent_for(double seconds) const {
     const std::lock_guard lock(mutex);
     return speaks && seconds > 0.0 && Clock::now() - last_word >= std::chrono::duration<double>(seconds);
   }
-  void say(spdlog::level::level_enum level, const std::string& text) {
+  void say(const std::string& text) {
     if (!speaks) return;
     const std::lock_guard lock(mutex);
-    log.log(level, "{}", with_coloured_warning(readable_lines(text)));
-    const std::string line = written.str();
-    written.str("");
+    const std::string line = fmt::format("{:%Y-%m-%d %H:%M:%S}  {}\n", fmt::localtime(std::time(nullptr)),
+                                         with_coloured_warning(readable_lines(text)));
     live.clear();
     std::fwrite(line.data(), 1, line.size(), stderr);
     last_word = Clock::now();
   }
   /// `text` on the live line, or the short one if that is narrower; elsewhere as a message.
   void show(const std::string& text, const std::string& short_text) {
-    if (!live.is_possible()) return say(spdlog::level::info, text);
+    if (!live.is_possible()) return say(text);
     if (!speaks) return;
     const std::lock_guard lock(mutex);
     const size_t columns = live.columns();
@@ -81,7 +76,7 @@ struct Progress::Impl {
     last_word = Clock::now();
   }
   // The last: it uses the others.
-  const StopNotice stop_notice{[this](int signal) { say(spdlog::level::info, stop_text(signal)); }};
+  const StopNotice stop_notice{[this](int signal) { say(stop_text(signal)); }};
 };
 
 Progress::Progress(bool speaks, const TrainOptions& options)
@@ -117,11 +112,11 @@ void Progress::validation(const ValidationMetrics& metrics, bool best, double se
 }
 
 void Progress::message(const std::string& text) {
-  impl_->say(spdlog::level::info, text);
+  impl_->say(text);
 }
 
 void Progress::warning(const std::string& text) {
-  impl_->say(spdlog::level::warn, "warning: " + text);
+  impl_->say("warning: " + text);
 }
 
 }  // namespace ventris

@@ -84,7 +84,7 @@ PLACES = {
     r"(hdf5|H5).*": r"^data/files/hdf5_",
     r"sentencepiece.*": r"^data/text/",
     r"dnnl.*|mkldnn.*|oneapi/.*": r"^backend/",
-    r"(spdlog|boost)/.*": r"\.cc$",
+    r"boost/.*": r"\.cc$",
     r"nlohmann/json\.hpp": r"\.cc$|^launch/",
     r"yaml-cpp/.*": r"^data/mix_file\.cc$|^launch/foreign/settings_file\.cc$",
 }

@@ -40,7 +40,7 @@ OPERATORS = (*BINARY, *NAMES, "constant", "condition", "not", "call", "assignmen
 # What a call of these gets is words for people. The conditions of VENTRIS_CHECK stay, its words go; VENTRIS_DCHECK is not
 # in the programs that are tried.
 MESSAGES = {"fail", "refuse", "static_assert", "VENTRIS_DCHECK"}
-MESSAGE_SPACES = {"fmt", "spdlog"}
+MESSAGE_SPACES = {"fmt"}
 CHECK = "VENTRIS_CHECK"
 KEYWORDS = {
     *("return", "if", "for", "while", "do", "switch", "case", "else", "throw", "delete", "using", "goto", "new", "typedef"),
