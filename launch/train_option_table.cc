@@ -184,7 +184,7 @@ void add_optimizer_options(TrainOptions& train, OptionTable& table) {
       "sends more than f32. Each rank's gradient and each partial sum is rounded to 8 significant bits. With one rank nothing is rounded."));
   preset(table.choice<Reduction>(
       "reduction", train.reduction, {{"fast", Reduction::kFast}, {"reproducible", Reduction::kReproducible}},
-      "How gradients are summed. fast: each rank over its shards, then over the ranks, on CUDA in the order of "
+      "How gradients are summed. fast: each rank over its shards, then over the ranks in the order of MPI or "
       "NCCL; the last bits depend on the number of ranks. reproducible: over the shards in one binary "
       "tree, so the result is the same bits on any number of ranks with the same --logical-shards. "
       "This needs f32 gradients, and memory for partial sums: the size of the gradients for each doubling of the shards of a rank."));

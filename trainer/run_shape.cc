@@ -102,15 +102,6 @@ int64_t bucket_bytes_on(Device device) {
   return device == Device::kCuda ? Communicator::kDeviceBucketBytes : Communicator::kBucketBytes;
 }
 
-bool sums_in_tree(Reduction reduction, DType gradient_dtype, Device device, int ranks) {
-  return reduction == Reduction::kReproducible ||
-         (device == Device::kCpu && ranks > 1 && gradient_dtype == DType::kF32);
-}
-
-int terms_of_tree(Reduction reduction, int shards, int ranks) {
-  return reduction == Reduction::kReproducible ? shards : ranks;
-}
-
 int64_t tail_of_sums(const ParameterStore& store, Device device) {
   return device == Device::kCuda ? end_of_embeddings(store) : 0;
 }

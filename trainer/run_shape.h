@@ -34,12 +34,6 @@ int64_t bucket_bytes_on(Device device);
 /// Elements at the begin of the gradients that are summed over the ranks in one bucket (GradientBuckets): the
 /// embeddings on a GPU; none on CPUs, where one bucket is added while another is on its way.
 int64_t tail_of_sums(const ParameterStore& store, Device device);
-/// Whether gradients of that dtype are summed in the order of a tree (comm/tree_reducer.h): of the shards
-/// with the reproducible reduction; otherwise of the ranks, in host memory, where the exchange takes less
-/// time than the sum of the library (docs/scaling.md).
-bool sums_in_tree(Reduction reduction, DType gradient_dtype, Device device, int ranks);
-/// The terms of a sum in a tree: `shards`, those of a global batch, or one of each rank.
-int terms_of_tree(Reduction reduction, int shards, int ranks);
 /// Replaces --begin-embedding auto: by that of a resumed run (`recorded`, "" for a new one), otherwise by
 /// learned, or none if the vocabulary has no begin mark; then returns a message that says so.
 std::string resolve_begin_embedding(TrainOptions& options, const std::string& recorded,

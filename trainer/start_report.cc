@@ -196,10 +196,8 @@ void report_start(Progress& progress, Communicator& communicator, Context& conte
     progress.warning(fmt::format("{} of {} ranks work only in validation: a batch has {}", ranks - shards,
                                  ranks, counted(shards, "logical shard")));
   }
-  if (options.shard_optimizer ||
-      sums_in_tree(options.reduction, options.gradient_dtype, context.device(), ranks)) {
-    const std::string cost =
-        cost_of_placement(terms_of_tree(options.reduction, shards, ranks), communicator.hosts());
+  if (options.reduction == Reduction::kReproducible) {
+    const std::string cost = cost_of_placement(shards, communicator.hosts());
     if (!cost.empty()) progress.warning(cost);
   }
   if (sets.empty() && options.valid_every > 0)

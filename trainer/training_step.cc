@@ -28,17 +28,14 @@ TrainingStep::TrainingStep(Context& context, Communicator& communicator, const T
       transformer_(transformer),
       optimizer_(optimizer),
       device_communicator_(make_device_communicator(communicator, context, options.nccl_max_blocks)),
-      sums_shards_(options.reduction == Reduction::kReproducible),
       own_work_(context) {
   const OptimizerShard& shard = optimizer.shard();
   const int64_t tail = tail_of_sums(store, context.device());
-  const int terms = terms_of_tree(options.reduction, shards, communicator.size());
-  const bool in_tree =
-      sums_in_tree(options.reduction, options.gradient_dtype, context.device(), communicator.size());
+  const bool in_tree = options.reduction == Reduction::kReproducible;
   if (in_tree && shard.is_part()) {
-    tree_reducer_.emplace(context, sums(), terms, store.gradients(), transformer.loss_sums(), shard.plan());
+    tree_reducer_.emplace(context, sums(), shards, store.gradients(), transformer.loss_sums(), shard.plan());
   } else if (in_tree) {
-    tree_reducer_.emplace(context, sums(), terms, store.gradients(), transformer.loss_sums(),
+    tree_reducer_.emplace(context, sums(), shards, store.gradients(), transformer.loss_sums(),
                           sums().bucket_bytes(), tail);
   } else if (shard.is_part()) {
     reducer_.emplace(context, sums(), store.gradients(), shard.plan());
@@ -83,7 +80,7 @@ TrainingStep::Enqueued TrainingStep::enqueue(BatchFeed& feed, double learning_ra
                                     last ? loss_ready : LossReady());
       if (last) finish();
     });
-    if (!last && sums_shards_) {  // outside of graphs: the operands depend on the shard
+    if (!last && tree_reducer_) {  // outside of graphs: the operands depend on the shard
       const ProfileRange range(context_, kSumsPhase);
       tree_reducer_->set_aside(s);
     }

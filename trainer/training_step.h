@@ -86,9 +86,8 @@ class TrainingStep {
   Transformer& transformer_;
   Optimizer& optimizer_;
   std::unique_ptr<Communicator> device_communicator_;  // of the sums, if the device has its own
-  std::optional<GradientReducer> reducer_;             // if not in a tree
-  std::optional<TreeReducer> tree_reducer_;            // sums_in_tree()
-  bool sums_shards_;                                   // tree_reducer_ sums the shards of this rank too
+  std::optional<GradientReducer> reducer_;             // of --reduction fast
+  std::optional<TreeReducer> tree_reducer_;            // of --reduction reproducible
   Stopwatch own_work_;                                 // outlives the graphs
   std::array<std::array<ShapedGraph, 2>, 2> graphs_;   // by stage, and whether it is the last of the step
   FlopCount measured_flops_;

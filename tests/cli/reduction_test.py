@@ -78,19 +78,6 @@ class Reduction(support.CommandLineTest):
                 self.assert_same_state(self.state(name, 4), self.state(f"{kind}-1", 4), f"{kind}, host {host}")
                 self.assertEqual(self.losses(name), self.losses(f"{kind}-1"))
 
-    def test_fast_sums_over_ranks_are_in_the_order_of_the_tree_on_any_hosts(self):
-        options = ["--max-steps", 4, "--log-every", 1]
-        for ranks in (3, 4):
-            shards = ["--logical-shards", ranks]
-            self.succeed(*self.train(f"tree-{ranks}", *shards, "--reduction", "reproducible", *options))
-            for host in ("0", "rank / 2", "rank % 2", "rank"):
-                name = f"fast-{ranks}-{host.replace(' ', '').replace('/', 'by')}"
-                words = self.train(name, *shards, "--reduction", "fast", *options)
-                result = support.run(*words, ranks=ranks, binary=self.program_on_hosts(host))
-                self.assertEqual(result.returncode, 0, result.stderr)
-                self.assert_same_state(self.state(name, 4), self.state(f"tree-{ranks}", 4), f"{ranks}, host {host}")
-                self.assertEqual(self.losses(name), self.losses(f"tree-{ranks}"))
-
     def test_threads_and_repetition_change_nothing(self):
         options = ["--reduction", "reproducible", "--max-steps", 4]
         self.succeed(*self.train("once", *options), ranks=2)

@@ -88,9 +88,8 @@ class Planner {
                                                       options_.kept_activations()));
     if (machine_.ranks > 1 && options_.gradient_dtype != master)
       exactly("gradients to be sent", static_cast<size_t>(gradients(options_.gradient_dtype)));
-    if (sums_in_tree(options_.reduction, options_.gradient_dtype, machine_.device, machine_.ranks))
-      add("partial sums of gradients",
-          partial_sums_bytes(terms_of_tree(options_.reduction, plan.shards, machine_.ranks)), true, false);
+    if (options_.reduction == Reduction::kReproducible)
+      add("partial sums of gradients", partial_sums_bytes(plan.shards), true, false);
     const size_t stages =
         2 * BatchStage::planned_bytes(plan.micro_batch, training_orders(machine_.device, options_.model),
                                       staged_weights_of(corpus_.train()));

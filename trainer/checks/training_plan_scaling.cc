@@ -123,13 +123,12 @@ double ring_seconds(const PlannedLink& link, const ScalingInputs& run, double by
 /// A sum of the terms of all ranks in the order of the tree (comm/tree_sum.h), whose result goes to all
 /// ranks, or stays with the owners of its segments.
 double tree_seconds(const PlannedLink& link, const ScalingInputs& run, double bytes, bool to_all) {
-  const int terms = terms_of_tree(run.reduction, run.shards, run.ranks);
   const double p = run.ranks;
   const double of_host = std::min(run.ranks, run.ranks_per_host);
   const double hosts = host_count(run);
   const int back = to_all ? 1 : 0;
-  const int rank_sums = most_partial_sums(terms, run.ranks);
-  const int host_sums = partial_sums_of_a_host(terms, consecutive_hosts(run.ranks, run.ranks_per_host));
+  const int rank_sums = most_partial_sums(run.shards, run.ranks);
+  const int host_sums = partial_sums_of_a_host(run.shards, consecutive_hosts(run.ranks, run.ranks_per_host));
   return (1 + back) * (of_host - 1) * link.host_latency +
          (rank_sums + back) * (of_host - 1) / of_host * bytes / link.host_bytes_per_second +
          (1 + back) * (hosts - 1) * link.latency +
@@ -138,9 +137,8 @@ double tree_seconds(const PlannedLink& link, const ScalingInputs& run, double by
 
 double sum_seconds(const PlannedLink& link, const ScalingInputs& run, double bytes) {
   if (run.ranks == 1) return 0.0;
-  if (sums_in_tree(run.reduction, run.gradient_dtype, run.device, run.ranks))
-    return tree_seconds(link, run, bytes, true);
-  return library_seconds(link, run, bytes);
+  return run.reduction == Reduction::kReproducible ? tree_seconds(link, run, bytes, true)
+                                                   : library_seconds(link, run, bytes);
 }
 
 double library_seconds(const PlannedLink& link, const ScalingInputs& run, double bytes) {
@@ -169,8 +167,7 @@ PredictedStep predict_step(const PlannedLink& link, const ScalingInputs& run) {
   const auto element = static_cast<int64_t>(size_of(run.gradient_dtype));
   const bool shares = run.shard_optimizer && run.ranks > 1;
   const auto to_owners = [&](double bytes) {
-    if (sums_in_tree(run.reduction, run.gradient_dtype, run.device, run.ranks))
-      return tree_seconds(link, run, bytes, false);
+    if (run.reduction == Reduction::kReproducible) return tree_seconds(link, run, bytes, false);
     return run.device == Device::kCuda ? ring_seconds(link, run, bytes) : library_seconds(link, run, bytes);
   };
   GradientBuckets buckets = shares

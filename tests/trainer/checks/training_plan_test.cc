@@ -99,21 +99,6 @@ TEST_F(TrainingPlanTest, A_reproducible_run_needs_partial_sums) {
   EXPECT_EQ(bytes_of(plan, "partial sums of gradients"), 2 * bytes_of(plan, "gradients"));
 }
 
-TEST_F(TrainingPlanTest, Several_ranks_receive_gradients_in_host_memory) {
-  const auto received = [](const TrainingPlan& plan) {
-    int64_t bytes = 0;
-    for (const PlannedMemory& part : plan.memory)
-      if (part.name == "partial sums of gradients") bytes += part.bytes;
-    return bytes;
-  };
-  TrainOptions train = options("fast");
-  EXPECT_EQ(received(plan_training(train, {})), 0);
-  const TrainingPlan two = plan_training(train, {.ranks = 2});
-  EXPECT_NEAR(static_cast<double>(received(two)), static_cast<double>(bytes_of(two, "gradients")) / 2, 64.0);
-  train.gradient_dtype = DType::kBF16;
-  EXPECT_EQ(received(plan_training(train, {.ranks = 2})), 0);
-}
-
 TEST_F(TrainingPlanTest, Steps_and_the_size_of_a_checkpoint_are_those_of_a_run) {
   TrainOptions train = options("run");
   train.max_epochs = 1;
