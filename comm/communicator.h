@@ -47,8 +47,7 @@ class Communicator {
 
   virtual int rank() const = 0;
   virtual int size() const = 0;
-  /// Of each rank the number of its host, any numbers: messages between ranks of one host do not use the
-  /// network. The same on every rank.
+  /// Of each rank the number of its host, any numbers. The same on every rank.
   virtual std::vector<int> hosts() const { return std::vector<int>(static_cast<size_t>(size()), 0); }
   /// Length of a range that is large enough for a separate reduction overlapped with other work.
   virtual int64_t bucket_bytes() const { return kBucketBytes; }

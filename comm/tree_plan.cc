@@ -43,11 +43,9 @@ TreeAdditions::TreeAdditions(int64_t terms, const std::vector<TreeNode>& given) 
          before = part_before(terms, node)) {
       node.begin = before.begin;
       nodes.pop_back();
-      last.pop_back();
       ++after.back();
     }
     nodes.push_back(node);
-    last.push_back(static_cast<int>(i));
   }
 }
 

@@ -25,7 +25,6 @@ struct TreeAdditions {
 
   std::vector<int> after;       // additions after each of the nodes
   std::vector<TreeNode> nodes;  // that remain, in order: the fewest that cover the same terms
-  std::vector<int> last;        // of each of these, the position of its last part among the given nodes
 };
 
 /// The additions of a rank with a share of consecutive terms, in order and without waiting for other ranks:

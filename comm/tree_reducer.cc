@@ -39,7 +39,7 @@ TreeReducer::TreeReducer(Context& context, Communicator& communicator, int64_t s
       communicator_(communicator),
       share_(shards, share_of_rank(shards, communicator.rank(), communicator.size())),
       terms_(share_of_rank(shards, communicator.rank(), communicator.size())),
-      layout_(shards, communicator.rank(), communicator.hosts()),
+      layout_(shards, communicator.rank(), communicator.size()),
       gradients_{.data = gradients, .buckets = buckets, .segments = segments},
       loss_{.data = loss_sums,
             .buckets = GradientBuckets(loss_sums.cols, loss_sums.cols),
@@ -53,8 +53,7 @@ TreeReducer::TreeReducer(Context& context, Communicator& communicator, int64_t s
 }
 
 int64_t TreeReducer::room_of(const Range& range, int64_t bucket) const {
-  return TreeSum::room_for(layout_, range.buckets.at(bucket).size(), range.segments.unit,
-                           range.segments.to_all);
+  return TreeSum::room_for(layout_, range.buckets.at(bucket).size(), range.segments.unit);
 }
 
 size_t TreeReducer::bytes_of(const Range& range) const {

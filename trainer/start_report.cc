@@ -17,7 +17,6 @@
 #include "backend/instruction_set.h"
 #include "comm/affinity.h"
 #include "comm/communicator.h"
-#include "comm/tree_layout.h"
 #include "data/batches.h"
 #include "data/files/atomic_file.h"
 #include "data/files/file_io.h"
@@ -195,10 +194,6 @@ void report_start(Progress& progress, Communicator& communicator, Context& conte
   if (shards < ranks) {
     progress.warning(fmt::format("{} of {} ranks work only in validation: a batch has {}", ranks - shards,
                                  ranks, counted(shards, "logical shard")));
-  }
-  if (options.reduction == Reduction::kReproducible) {
-    const std::string cost = cost_of_placement(shards, communicator.hosts());
-    if (!cost.empty()) progress.warning(cost);
   }
   if (sets.empty() && options.valid_every > 0)
     progress.warning("the corpus has no validation pairs; there is no validation");

@@ -46,7 +46,8 @@ bool MpiTreeSum::test() {
         MPI_Testall(static_cast<int>(requests_.size()), requests_.data(), &arrived, MPI_STATUSES_IGNORE),
         "MPI_Testall");
     if (arrived == 0) return false;
-    for (const AddArgs& args : additions_of_round(sum_, round_)) add(*sum_.context, args);
+    const AddArgs args = round_ == 0 ? additions_of_segment(sum_) : AddArgs{};
+    if (!args.steps.empty()) add(*sum_.context, args);
     start_round(round_ + 1);
   }
   return true;

@@ -112,10 +112,10 @@ class NcclCommunicator : public Communicator {
   void start_tree_sum(const TreeSum& sum) override {
     under_way_ = true;
     begin_.order(context_stream_, stream_.get());
-    for (int round = 0; round < kTreeRounds; ++round) {
-      link_.exchange(messages_of_round(sum, round), stream_.get());
-      for (const AddArgs& args : additions_of_round(sum, round)) cuda::add_in_stream(stream_.get(), args);
-    }
+    link_.exchange(messages_of_round(sum, 0), stream_.get());
+    const AddArgs args = additions_of_segment(sum);
+    if (!args.steps.empty()) cuda::add_in_stream(stream_.get(), args);
+    link_.exchange(messages_of_round(sum, 1), stream_.get());
   }
 
   void start_exchange(const TreeMessages& messages) override {

@@ -64,20 +64,6 @@ class Reduction(support.CommandLineTest):
             self.assert_same_state(self.state(str(ranks), 6), expected, f"{ranks} ranks")
             self.assertEqual(self.losses(str(ranks)), self.losses("1"))
 
-    def test_hosts_change_nothing(self):
-        options = ["--max-steps", 4, "--log-every", 1]
-        for sharded in ([], ["--shard-optimizer"]):
-            kind = "sharded" if sharded else "whole"
-            self.succeed(*self.train(f"{kind}-1", "--reduction", "reproducible", *options))
-            for host, says in (("rank / 2", False), ("rank % 2", True), ("rank / 3", False), ("rank", False)):
-                name = f"{kind}-{host.replace(' ', '').replace('/', 'by')}"
-                words = self.train(name, "--reduction", "reproducible", *options, *sharded)
-                result = support.run(*words, ranks=4, binary=self.program_on_hosts(host))
-                self.assertEqual(result.returncode, 0, result.stderr)
-                self.assertEqual(b"the ranks of a host are not consecutive" in result.stderr, says, result.stderr)
-                self.assert_same_state(self.state(name, 4), self.state(f"{kind}-1", 4), f"{kind}, host {host}")
-                self.assertEqual(self.losses(name), self.losses(f"{kind}-1"))
-
     def test_threads_and_repetition_change_nothing(self):
         options = ["--reduction", "reproducible", "--max-steps", 4]
         self.succeed(*self.train("once", *options), ranks=2)

@@ -3,7 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <cstring>
 #include <map>
 #include <memory>
@@ -18,46 +17,29 @@
 
 namespace ventris::testing {
 
-/// Bytes that a rank sent.
-struct SentBytes {
-  int64_t in_host = 0;
-  int64_t between_hosts = 0;
-};
-
 /// The ranks of a job in one process, which carries their messages itself and counts them. They only sum:
 /// each starts the same sums, and carry_out() then does the work of all of them.
 class SimulatedRanks {
  public:
-  /// Sums are laid out for ranks on `hosts`, and bytes counted for ranks on `counted_hosts`.
-  SimulatedRanks(std::vector<int> hosts, std::vector<int> counted_hosts)
-      : hosts_(std::move(hosts)), counted_hosts_(std::move(counted_hosts)), sent_(hosts_.size()) {
-    for (size_t rank = 0; rank < hosts_.size(); ++rank)
-      ranks_.push_back(std::make_unique<Rank>(*this, static_cast<int>(rank)));
+  explicit SimulatedRanks(int ranks) : sent_(static_cast<size_t>(ranks)) {
+    for (int rank = 0; rank < ranks; ++rank) ranks_.push_back(std::make_unique<Rank>(rank, ranks));
   }
-  explicit SimulatedRanks(const std::vector<int>& hosts) : SimulatedRanks(hosts, hosts) {}
 
   Communicator& rank(size_t rank) { return *ranks_[rank]; }
-  const std::vector<SentBytes>& sent() const { return sent_; }
-  /// The most calls of add() of a rank for one sum.
-  size_t additions() const { return additions_; }
+  /// Bytes that each rank sent.
+  const std::vector<int64_t>& sent() const { return sent_; }
 
   /// All ranks must have started their sums.
   void carry_out() {
     const size_t sums = ranks_[0]->sums.size();
     for (const auto& rank : ranks_) ASSERT_EQ(rank->sums.size(), sums);
     for (size_t sum = 0; sum < sums; ++sum) {
-      std::vector<size_t> additions(ranks_.size());
-      for (int round = 0; round < kTreeRounds; ++round) {
-        carry(sum, round);
-        for (size_t rank = 0; rank < ranks_.size(); ++rank) {
-          const TreeSum& of = ranks_[rank]->sums[sum];
-          for (const AddArgs& args : additions_of_round(of, round)) {
-            add(*of.context, args);
-            ++additions[rank];
-          }
-          additions_ = std::max(additions_, additions[rank]);
-        }
+      carry(sum, 0);
+      for (const auto& rank : ranks_) {
+        const AddArgs args = additions_of_segment(rank->sums[sum]);
+        if (!args.steps.empty()) add(*rank->sums[sum].context, args);
       }
+      carry(sum, 1);
     }
     for (const auto& rank : ranks_) rank->sums.clear();
   }
@@ -65,10 +47,9 @@ class SimulatedRanks {
  private:
   class Rank : public Communicator {
    public:
-    Rank(SimulatedRanks& job, int rank) : job_(job), rank_(rank) {}
+    Rank(int rank, int ranks) : rank_(rank), ranks_(ranks) {}
     int rank() const override { return rank_; }
-    int size() const override { return static_cast<int>(job_.hosts_.size()); }
-    std::vector<int> hosts() const override { return job_.hosts_; }
+    int size() const override { return ranks_; }
     void start_tree_sum(const TreeSum& sum) override { sums.push_back(sum); }
     void progress() override {}
     void finish_reductions() override {}
@@ -85,8 +66,8 @@ class SimulatedRanks {
     [[noreturn]] static void refuse() {
       fail(ExitCode::kInternal, "simulated ranks only sum in the order of a tree");
     }
-    SimulatedRanks& job_;
     const int rank_;
+    const int ranks_;
   };
 
   static size_t bytes_of(const Tensor& data) {
@@ -103,8 +84,7 @@ class SimulatedRanks {
         const auto to = static_cast<size_t>(peer);
         const char* const bytes = static_cast<const char*>(data.data);
         under_way[{from, to}].emplace_back(bytes, bytes + bytes_of(data));
-        const bool one_host = counted_hosts_[from] == counted_hosts_[to];
-        (one_host ? sent_[from].in_host : sent_[from].between_hosts) += static_cast<int64_t>(bytes_of(data));
+        sent_[from] += static_cast<int64_t>(bytes_of(data));
       }
     }
     for (size_t to = 0; to < messages.size(); ++to) {
@@ -122,11 +102,8 @@ class SimulatedRanks {
     }
   }
 
-  const std::vector<int> hosts_;
-  const std::vector<int> counted_hosts_;
   std::vector<std::unique_ptr<Rank>> ranks_;
-  std::vector<SentBytes> sent_;
-  size_t additions_ = 0;
+  std::vector<int64_t> sent_;
 };
 
 }  // namespace ventris::testing

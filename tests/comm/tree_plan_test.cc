@@ -117,7 +117,6 @@ TEST(TreePlan, NodesThatAreNotNeighboursInTheTreeRemain) {
   const TreeAdditions additions(16, {{0, 1}, {2, 3}, {3, 4}, {5, 6}, {6, 7}, {8, 12}, {12, 14}, {14, 16}});
   EXPECT_EQ(additions.after, (std::vector<int>{0, 0, 1, 0, 0, 0, 0, 2}));
   EXPECT_EQ(additions.nodes, (std::vector<TreeNode>{{0, 1}, {2, 4}, {5, 6}, {6, 7}, {8, 16}}));
-  EXPECT_EQ(additions.last, (std::vector<int>{0, 2, 3, 4, 7}));
 }
 
 }  // namespace

@@ -11,7 +11,6 @@
 
 #include "backend/context.h"
 #include "backend/error.h"
-#include "tests/comm/pretended_hosts.h"
 #include "tests/comm/rank_test.h"
 #include "tests/comm/tree_terms.h"
 
@@ -26,11 +25,10 @@ using testing::world;
 
 /// The buffers of a step with their reducer.
 struct Step {
-  Step(Context& context, int64_t shards, size_t elements, int64_t bucket_bytes,
-       Communicator& communicator = world())
+  Step(Context& context, int64_t shards, size_t elements, int64_t bucket_bytes)
       : gradients(elements),
         losses(2),
-        reducer(context, communicator, shards, flat(gradients), flat(losses), bucket_bytes),
+        reducer(context, world(), shards, flat(gradients), flat(losses), bucket_bytes),
         share(share_of_rank(shards, world().rank(), world().size())) {}
 
   /// Computes this rank's shards as training does and sums them; the gradients get ready by `stride`.
@@ -60,10 +58,9 @@ struct Step {
 };
 
 /// Expects two steps to have the sums by the definition of the tree.
-void expect_sums_of_the_tree(Context& context, Communicator& communicator, int64_t shards,
-                             int64_t bucket_bytes) {
+void expect_sums_of_the_tree(Context& context, int64_t shards, int64_t bucket_bytes) {
   constexpr size_t kElements = 1037;
-  Step step(context, shards, kElements, bucket_bytes, communicator);
+  Step step(context, shards, kElements, bucket_bytes);
   for (int number = 0; number < 2; ++number) {
     const auto of_shard = [&](int64_t shard, size_t i) { return gradient(shard, i, number); };
     step.run(of_shard, 300);
@@ -83,18 +80,7 @@ TEST(TreeReducer, AddsInTheOrderOfTheTreeForEveryNumberOfShardsAndEveryBucket) {
   Context context({.threads = 1});
   for (const int64_t shards : {1, 2, 3, 4, 5, 6, 7, 8, 13, 16}) {
     for (const int64_t bucket_bytes : {4, 256, 4096, 1 << 20})
-      expect_sums_of_the_tree(context, world(), shards, bucket_bytes);
-  }
-}
-
-TEST(TreeReducer, HostsDoNotChangeTheOrder) {
-  Context context({.threads = 1});
-  for (const std::vector<int>& hosts : testing::some_hosts(world().size())) {
-    testing::PretendedHosts communicator(world(), hosts);
-    for (const int64_t shards : {1, 3, 4, 7, 16}) {
-      for (const int64_t bucket_bytes : {256, 4096})
-        expect_sums_of_the_tree(context, communicator, shards, bucket_bytes);
-    }
+      expect_sums_of_the_tree(context, shards, bucket_bytes);
   }
 }
 

@@ -132,17 +132,15 @@ class Planner {
   ShardPlan owners() const { return OptimizerShard::plan_of(store_, machine_.device, machine_.ranks); }
 
   /// For the rank with the most: partial sums on its stack, and those received from other ranks.
-  size_t partial_sums_bytes(int terms) const {
+  size_t partial_sums_bytes(int shards) const {
     int stack = 0;
     for (int rank = 0; rank < machine_.ranks; ++rank) {
-      stack = std::max(stack, TreeShare(terms, share_of_rank(terms, rank, machine_.ranks)).stack_size());
+      stack = std::max(stack, TreeShare(shards, share_of_rank(shards, rank, machine_.ranks)).stack_size());
     }
     const int64_t trained = store_.trained_size();
-    const TreeLayout layout(terms, 0, consecutive_hosts(machine_.ranks, machine_.ranks_per_host));
-    const int64_t segments = layout.in_host().others(0) * std::ssize(layout.members()) +
-                             layout.between_hosts().others(layout.host_of(0));
+    const TreeLayout layout(shards, 0, machine_.ranks);
     const int64_t received =
-        shares_state() ? segments * owners().largest_share() : TreeSum::room_for(layout, trained);
+        shares_state() ? layout.others() * owners().largest_share() : TreeSum::room_for(layout, trained);
     return static_cast<size_t>(stack * trained + received) * size_of(master_dtype(dtype_));
   }
 

@@ -6,7 +6,7 @@
 
 #include "backend/global_norm.h"
 #include "comm/gradient_buckets.h"
-#include "comm/tree_layout.h"
+#include "comm/tree_plan.h"
 #include "model/transformer_parameters.h"
 #include "trainer/frozen_parameters.h"
 #include "trainer/optimizer_shard.h"
@@ -120,19 +120,17 @@ double ring_seconds(const PlannedLink& link, const ScalingInputs& run, double by
          (p - 1) / p * bytes * seconds_a_byte(link, run);
 }
 
-/// A sum of the terms of all ranks in the order of the tree (comm/tree_sum.h), whose result goes to all
+/// A sum of the shards of all ranks in the order of the tree (comm/tree_sum.h), whose result goes to all
 /// ranks, or stays with the owners of its segments.
 double tree_seconds(const PlannedLink& link, const ScalingInputs& run, double bytes, bool to_all) {
   const double p = run.ranks;
   const double of_host = std::min(run.ranks, run.ranks_per_host);
-  const double hosts = host_count(run);
   const int back = to_all ? 1 : 0;
-  const int rank_sums = most_partial_sums(run.shards, run.ranks);
-  const int host_sums = partial_sums_of_a_host(run.shards, consecutive_hosts(run.ranks, run.ranks_per_host));
-  return (1 + back) * (of_host - 1) * link.host_latency +
-         (rank_sums + back) * (of_host - 1) / of_host * bytes / link.host_bytes_per_second +
-         (1 + back) * (hosts - 1) * link.latency +
-         (host_sums + back) * (hosts - 1) / p * bytes / link.bytes_per_second;
+  const double inside = link.host_latency * (1 + back) * (of_host - 1);
+  const double between = link.latency * (1 + back) * (p - of_host);
+  const double sent = (most_partial_sums(run.shards, run.ranks) + back) * bytes / p;
+  return inside + between + sent * (of_host - 1) / link.host_bytes_per_second +
+         sent * (p - of_host) / link.bytes_per_second;
 }
 
 double sum_seconds(const PlannedLink& link, const ScalingInputs& run, double bytes) {

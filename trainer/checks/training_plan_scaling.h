@@ -83,10 +83,10 @@ double ring_seconds(const PlannedLink& link, const ScalingInputs& run, double by
 ///        trees between hosts, 2 ((l - 1) a' + ceil(log2 m) a + n max(b', b / l))
 double library_seconds(const PlannedLink& link, const ScalingInputs& run, double bytes);
 
-/// The same of gradients, and of the loss. With --reduction reproducible (comm/tree_sum.h): pairwise
-/// exchanges of the same source inside the m hosts of l ranks, of a and b of their own, and between them, in
-/// both halves: 2 (l - 1) a' + (k + 1) (l - 1) / l n b' + 2 (m - 1) a + (K + 1) (m - 1) / p n b, where k and
-/// K are the greatest numbers of partial sums of a rank and of a host. Otherwise library_seconds().
+/// The same of gradients, and of the loss: library_seconds() with --reduction fast, otherwise pairwise
+/// exchanges of the same source between all ranks (comm/tree_sum.h), l - 1 of them inside a host:
+/// 2 ((l - 1) a' + (p - l) a) + (k + 1) / p n ((l - 1) b' + (p - l) b), where k is the greatest number of
+/// partial sums of a rank.
 double sum_seconds(const PlannedLink& link, const ScalingInputs& run, double bytes);
 
 /// Seconds of the pairwise exchange in which every rank gets `bytes` / p from each other rank:

@@ -18,7 +18,6 @@
 #include "comm/rank_device.h"
 #include "comm/tree_reducer.h"
 #include "tests/comm/emulated/device_ranks.h"
-#include "tests/comm/pretended_hosts.h"
 #include "tests/comm/rank_test.h"
 #include "tests/emulation/controls.h"
 #include "tests/support/tolerance.h"
@@ -208,13 +207,6 @@ void expect_tree_sums_of_the_cpu(Context& context, Communicator& communicator, i
 
 TEST_F(DeviceCommunicator, TreeSumsHaveTheBitsOfTheCpu) {
   for (const int64_t shards : {1, 4, 7, 8}) expect_tree_sums_of_the_cpu(context(), communicator(), shards);
-}
-
-TEST_F(DeviceCommunicator, TreeSumsInsideAndBetweenHostsHaveTheBitsOfTheCpu) {
-  for (const std::vector<int>& hosts : testing::some_hosts(world().size())) {
-    testing::PretendedHosts on_hosts(communicator(), hosts);
-    for (const int64_t shards : {4, 7}) expect_tree_sums_of_the_cpu(context(), on_hosts, shards);
-  }
 }
 
 TEST_F(DeviceCommunicator, TheHostDoesNotWaitForSums) {
