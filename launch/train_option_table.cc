@@ -295,8 +295,7 @@ void add_run_options(TrainOptions& train, OptionTable& table) {
       "The moving average of --ema is not included. 0: never.");
   table.toggle(
       "tensorboard", train.tensorboard,
-      "Writes event files for TensorBoard to the folder tensorboard of the run: the numbers of metrics.jsonl, and "
-      "after each validation translations and the attention of some of its sentences.");
+      "Writes an event file for TensorBoard to the folder tensorboard of the run: the numbers of metrics.jsonl.");
   table.text("resume", "auto|never|FILE", train.resume,
              "auto: resumes from the newest checkpoint of the run folder, if there is one. "
              "never: starts a new run, and refuses a folder with checkpoints. "

@@ -131,7 +131,6 @@ void CheckpointSaver::write_sound(const std::string& provenance) {
   require_memory_room(kRoomForSaving, "saving a checkpoint");
   // A start from the checkpoint continues after its lines, and would never write them again.
   data::sync_file(run_.model_dir + "/metrics.jsonl");
-  if (!run_.event_file.empty()) data::sync_file(run_.event_file);
   written_ = write_checkpoint(run_.model_dir, snapshot_, run_.config, run_.tokenizers, provenance);
 }
 

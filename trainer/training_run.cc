@@ -142,7 +142,6 @@ TrainingRun::TrainingRun(Context& context, Communicator& communicator, const Tra
                                         .tokenizers = corpus_.tokenizers().models(),
                                         .keep = options_.keep_checkpoints,
                                         .limit_seconds = options_.save_timeout,
-                                        .event_file = tensorboard_ ? tensorboard_->path() : "",
                                         .begun_from = resume_point_.path,
                                         .folder = folder_lock_.get()});
   }

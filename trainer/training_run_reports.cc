@@ -35,7 +35,7 @@ void TrainingRun::open_logs() {
         *metrics_, progress_);
   }
   const auto open_events = [&] {
-    tensorboard_ = std::make_shared<TensorBoardLog>(options_.model_dir, last_step, validation_is_pending());
+    tensorboard_ = std::make_shared<TensorBoardLog>(options_.model_dir);
     metrics_->set_listener([this](const nlohmann::ordered_json& line) { tensorboard_->write_line(line); });
   };
   if (nothing_to_do_) {
@@ -55,11 +55,7 @@ void TrainingRun::open_logs() {
     rollbacks_.back().pending = false;
     write_rollbacks(options_.model_dir, rollbacks_);
   }
-  if (!options_.tensorboard) {
-    cut_event_files(options_.model_dir, validation_is_pending() ? last_step - 1 : last_step);
-    return;
-  }
-  open_events();
+  if (options_.tensorboard) open_events();
 }
 
 void TrainingRun::complete_step(const data::GlobalBatch& batch) {

@@ -3,10 +3,8 @@
 
 #include "trainer/files/valid_outputs.h"
 #include "trainer/stages.h"
-#include "trainer/tensorboard.h"
 #include "trainer/training_run.h"
 #include "trainer/validation_counts.h"
-#include "trainer/validation_samples.h"
 #include "trainer/validation_script.h"
 
 namespace ventris {
@@ -74,10 +72,6 @@ void TrainingRun::validate() {
   exchange_with_average();
   auto measured = validation_->run(*transformer_, store_, ids_, state_.step,
                                    [this] { progress_.goes_on(state_.step, "validating"); });
-  if (measured && tensorboard_) {
-    ValidationSamples samples(context_, corpus_.tokenizers(), *valid_sets_.deciding().front(), options_);
-    tensorboard_->write(samples.at_step(state_.step, store_, ids_));
-  }
   exchange_with_average();
   validated_step_ = state_.step;
   const bool was_pending = state_.validation_pending != 0;

@@ -4,7 +4,6 @@
 import glob
 import os
 import struct
-import zlib
 
 
 def crc32c(data):
@@ -60,7 +59,7 @@ def fields(message):
 
 
 def events(folder):
-    """(step, time, tag, value) of all event files of a folder in their order: numbers, texts, and images as PNG."""
+    """(step, time, tag, value) of all event files of a folder in their order."""
     for path in sorted(glob.glob(os.path.join(folder, "events.out.tfevents.*"))):
         with open(path, "rb") as file:
             messages = [fields(message) for message in frames(file.read())]
@@ -68,29 +67,4 @@ def events(folder):
         for event in messages[1:]:
             for summary in event.get(5, []):
                 for value in map(fields, fields(summary).get(1, [])):
-                    if 2 in value:
-                        read = value[2][0]
-                    elif 4 in value:
-                        read = fields(value[4][0])[4][0]
-                    else:
-                        read = fields(value[8][0])[8][0].decode()
-                    yield event[2][0], event[1][0], value[1][0].decode(), read
-
-
-def pixels(png):
-    """(height, width, rows of bytes) of a PNG in grey without filters."""
-    assert png[:8] == b"\x89PNG\r\n\x1a\n"
-    at, packed = 8, b""
-    while at < len(png):
-        (length,), kind = struct.unpack(">I", png[at : at + 4]), png[at + 4 : at + 8]
-        data = png[at + 8 : at + 8 + length]
-        assert struct.unpack(">I", png[at + 8 + length : at + 12 + length])[0] == zlib.crc32(kind + data)
-        if kind == b"IHDR":
-            width, height, *rest = struct.unpack(">IIBBBBB", data)
-            assert rest == [8, 0, 0, 0, 0], rest
-        packed += data if kind == b"IDAT" else b""
-        at += 12 + length
-    lines = zlib.decompress(packed)
-    rows = [lines[y * (width + 1) : (y + 1) * (width + 1)] for y in range(height)]
-    assert len(lines) == height * (width + 1) and all(row[0] == 0 for row in rows)
-    return height, width, [row[1:] for row in rows]
+                    yield event[2][0], event[1][0], value[1][0].decode(), value[2][0]

@@ -66,44 +66,26 @@ class TensorBoard(support.CommandLineTest):
         return found
 
     def check_equal(self, name):
-        """The events are the log, and none is there twice. Returns the others."""
-        scalars, others, steps = {}, {}, []
+        """The events are the log, and none is there twice."""
+        scalars, steps = {}, []
         for step, when, tag, value in self.events(name):
             if not tag.startswith("valid_script/"):
                 steps.append(step)
-            found = scalars if isinstance(value, float) else others
-            self.assertNotIn((tag, step), found)
-            found[tag, step] = (value, round(when, 3)) if isinstance(value, float) else value
+            self.assertNotIn((tag, step), scalars)
+            scalars[tag, step] = value, round(when, 3)
         self.assertEqual(steps, sorted(steps))
         self.assertEqual(scalars, self.logged(name))
         self.assertTrue(scalars)
-        return others
 
     def digests(self, name):
         return {line["step"]: line["digest"] for line in self.lines(name) if "digest" in line}
 
-    def test_numbers_texts_and_images(self):
+    def test_numbers(self):
         self.succeed(*self.train("plain", 20, "--digest-every", 5))
         self.assertFalse(os.path.exists(self.path("plain", "tensorboard")))
         self.succeed(*self.train("run", 20, "--digest-every", 5, "--tensorboard"))
         self.assertEqual(self.digests("run"), self.digests("plain"))
-        others = self.check_equal("run")
-        texts = {f"samples/{number}" for number in range(1, 5)}
-        images = {"attention/layer_1", "attention/layer_2"}
-        self.assertEqual(set(others), {(tag, step) for tag in texts | images for step in (10, 20)})
-        with open(os.path.join(self.folder, "demo", "valid.de"), encoding="utf-8") as file:
-            references = {line.strip() for line in file}
-        for tag in texts:
-            parts = dict(part.split("** ", 1) if "** " in part else (part[:-2], "") for part in others[tag, 20].split("\n\n"))
-            self.assertEqual(list(parts), ["**source", "**reference", "**translation"])
-            self.assertIn(parts["**reference"].replace("\\", ""), references)
-        for tag in images:
-            height, width, rows = event_files.pixels(others[tag, 20])
-            self.assertEqual((height % 12, width % 12), (0, 0))
-            # The weights of a row sum to 1.
-            for row in rows[::12]:
-                self.assertAlmostEqual(sum(255 - pixel for pixel in row[::12]) / 255, 1, delta=0.002 * width)
-        self.assertNotEqual(others["attention/layer_1", 10], others["attention/layer_1", 20])
+        self.check_equal("run")
 
     def test_a_run_that_is_killed_at_any_time(self):
         moment = random.Random(7)
@@ -184,20 +166,12 @@ class TensorBoard(support.CommandLineTest):
     def test_tensorboard_reads_what_we_wrote(self):
         self.succeed(*self.train("read", 20, "--tensorboard"))
         self.succeed(*self.train("read", 30, "--tensorboard"))
-        accumulator = EventAccumulator(self.path("read", "tensorboard"), size_guidance={"scalars": 0, "images": 0, "tensors": 0})
+        accumulator = EventAccumulator(self.path("read", "tensorboard"), size_guidance={"scalars": 0})
         accumulator.Reload()
         tags = accumulator.Tags()
         scalars = {(tag, event.step): (event.value, round(event.wall_time, 3))
                    for tag in tags["scalars"] for event in accumulator.Scalars(tag)}  # fmt: skip
         self.assertEqual(scalars, self.logged("read"))
-        ours = {(step, tag): value for step, _, tag, value in self.events("read")}
-        images = {(event.step, tag): event.encoded_image_string for tag in tags["images"] for event in accumulator.Images(tag)}
-        self.assertEqual(images, {key: value for key, value in ours.items() if isinstance(value, bytes)})
-        texts = {(event.step, tag): event.tensor_proto.string_val[0].decode()
-                 for tag in tags["tensors"] for event in accumulator.Tensors(tag)}  # fmt: skip
-        self.assertEqual(texts, {key: value for key, value in ours.items() if isinstance(value, str)})
-        self.assertEqual(len(images), 6)
-        self.assertEqual(len(texts), 12)
 
 
 if __name__ == "__main__":
