@@ -108,8 +108,7 @@ Command report_command() {
       "them; the options of the group Search are for it, and --device is cpu unless given, as a GPU may be busy "
       "with the run.",
       "Only the run folders are read, also while a run trains. A last line that was not written to its end is "
-      "normal; other lines that cannot be read are left out, with a warning. Of steps that were computed again "
-      "after a restart the last values count."};
+      "normal; other lines that cannot be read are left out, with a warning."};
   command.examples = {
       {"report model --output report.html", "One run:"},
       {"report model other-model --output report.html", "Two runs over each other:"},

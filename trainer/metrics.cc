@@ -147,64 +147,55 @@ void MetricsLog::write_digest(int64_t step, const std::string& digest) {
   write_line(line);
 }
 
-void MetricsLog::write_stage_end(int64_t step, const std::string& stage, const std::string& end) {
+void MetricsLog::write_event(int64_t step, const char* event, const OrderedJson& members) {
   OrderedJson line = metrics_line(step, "event");
-  line.update(OrderedJson{{"event", kStageEndEvent}, {"ended_stage", stage}, {"end", end}});
+  line["event"] = event;
+  line.update(members);
   write_line(line);
+}
+
+void MetricsLog::write_stage_end(int64_t step, const std::string& stage, const std::string& end) {
+  write_event(step, kStageEndEvent, {{"ended_stage", stage}, {"end", end}});
 }
 
 void MetricsLog::write_plateau(int64_t step, double factor) {
-  OrderedJson line = metrics_line(step, "event");
-  line.update(OrderedJson{{"event", kPlateauEvent}, {"factor", factor}});
-  write_line(line);
+  write_event(step, kPlateauEvent, {{"factor", factor}});
 }
 
 void MetricsLog::write_rollback(int64_t step, const Rollback& rollback, double rate) {
-  OrderedJson line = metrics_line(step, "event");
-  line.update(OrderedJson{{"event", kRollbackEvent},
-                          {"from_step", rollback.from_step},
-                          {"begin", rollback.begin},
-                          {"rate", rate},
-                          {"what", rollback.what}});
-  write_line(line);
+  write_event(step, kRollbackEvent,
+              {{"from_step", rollback.from_step},
+               {"begin", rollback.begin},
+               {"rate", rate},
+               {"what", rollback.what}});
 }
 
 void MetricsLog::write_resumed(const ResumedStart& start) {
-  OrderedJson line = metrics_line(start.step, "event");
-  line.update(OrderedJson{{"event", kResumedEvent},
-                          {"checkpoint", start.checkpoint},
-                          {"program", start.program},
-                          {"device", start.device},
-                          {"ranks", start.ranks},
-                          {"hosts", start.hosts},
-                          {"lost_steps", start.lost_steps}});
-  if (!start.previous_state.empty()) line["previous_state"] = start.previous_state;
-  if (start.previous_exit_code) line["previous_exit_code"] = *start.previous_exit_code;
-  if (!start.previous_message.empty()) line["previous_message"] = start.previous_message;
-  write_line(line);
+  OrderedJson members = {{"checkpoint", start.checkpoint}, {"program", start.program},
+                         {"device", start.device},         {"ranks", start.ranks},
+                         {"hosts", start.hosts},           {"lost_steps", start.lost_steps}};
+  if (!start.previous_state.empty()) members["previous_state"] = start.previous_state;
+  if (start.previous_exit_code) members["previous_exit_code"] = *start.previous_exit_code;
+  if (!start.previous_message.empty()) members["previous_message"] = start.previous_message;
+  write_event(start.step, kResumedEvent, members);
 }
 
 void MetricsLog::write_skipped(int64_t step, const std::string& place) {
-  OrderedJson line = metrics_line(step, "event");
-  line.update(OrderedJson{{"event", kSkippedEvent}, {"place", place}});
-  write_line(line);
+  write_event(step, kSkippedEvent, {{"place", place}});
 }
 
 void MetricsLog::write_repair(int64_t step, const std::string& part, const std::vector<int>& ranks) {
-  OrderedJson line = metrics_line(step, "event");
-  line.update(OrderedJson{{"event", "repair"}, {"part", part}, {"ranks", ranks}});
-  write_line(line);
+  write_event(step, "repair", {{"part", part}, {"ranks", ranks}});
 }
 
 void MetricsLog::write_script(int64_t step, const ScriptResult& result) {
-  OrderedJson line = metrics_line(step, "event");
-  line.update(OrderedJson{{"event", kValidScriptEvent}, {"of_step", result.of.step}, {"set", result.of.set}});
+  OrderedJson members = {{"of_step", result.of.step}, {"set", result.of.set}};
   if (result.score) {
-    line["score"] = *result.score;
+    members["score"] = *result.score;
   } else {
-    line["error"] = result.error;
+    members["error"] = result.error;
   }
-  write_line(line);
+  write_event(step, kValidScriptEvent, members);
 }
 
 void MetricsLog::write(const ValidationMetrics& metrics) {

@@ -136,6 +136,7 @@ class MetricsLog {
   void write_script(int64_t step, const ScriptResult& result);
 
  private:
+  void write_event(int64_t step, const char* event, const nlohmann::ordered_json& members);
   void write_line(const nlohmann::ordered_json& line);
   void append(nlohmann::ordered_json line);
   bool was_removed() const;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/validation_script.h"
 
-#include <fcntl.h>
 #include <fmt/core.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <utility>
@@ -15,7 +15,6 @@
 #include "data/files/file_io.h"
 #include "trainer/files/json_number.h"
 #include "trainer/files/json_text.h"
-#include "trainer/files/lines_from_end.h"
 
 namespace ventris {
 namespace {
@@ -26,18 +25,14 @@ std::string path_of_log(const TrainOptions& options) {
 
 /// What has a result in the log, from `first_step` on.
 std::set<ScriptTask> logged_tasks(const std::string& path, int64_t first_step) {
-  const data::FileHandle file = data::open_to_read(path);
-  if (!file.valid()) data::fail_opening(path, errno);
+  std::ifstream file(path);
+  if (!file) data::fail_opening(path, errno);
   std::set<ScriptTask> logged;
-  LinesFromEnd lines(file.fd(), path);
-  for (FileLine line; lines.previous(line);) {
-    const nlohmann::json object = parse_json(line.text);
-    int64_t step = 0;
-    if (!object.is_object() || !object.contains("step") || !read_number(object["step"], step)) continue;
-    if (step < first_step) break;
+  for (std::string line; std::getline(file, line);) {
+    const nlohmann::json object = parse_json(line);
     ScriptTask task;
-    if (text_in(object, "event") != kValidScriptEvent || !object.contains("of_step") ||
-        !read_number(object["of_step"], task.step))
+    if (!object.is_object() || text_in(object, "event") != kValidScriptEvent || !object.contains("of_step") ||
+        !read_number(object["of_step"], task.step) || task.step < first_step)
       continue;
     task.set = text_in(object, "set");
     logged.insert(task);

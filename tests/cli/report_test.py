@@ -169,14 +169,15 @@ class Report(Runs):
         (run,) = self.data("resumed")["runs"]
         self.assertEqual([(mark["kind"], mark["step"]) for mark in run["marks"]], [("restart", 20)])
 
-    def test_steps_that_were_computed_again_count_once(self):
-        log = line_of(10, loss=5.0) + line_of(20, loss=4.0) + line_of(30, loss=9.0) + line_of(20, loss=4.5)
-        log += line_of(30, loss=3.0, skipped_steps=2) + '{"step": 40, "lo'
-        values, run = self.values(self.folder_with("again", log))
-        self.assertEqual(values["loss"], {10: 5.0, 20: 4.5, 30: 3.0})
-        self.assertEqual([(mark["kind"], mark["step"]) for mark in run["marks"]], [("restart", 20), ("skipped steps", 30)])
+    def test_a_torn_last_line_is_left_out_silently_and_a_line_that_goes_back_is_named(self):
+        log = line_of(10, loss=5.0) + line_of(20, loss=4.0)
+        values, run = self.values(self.folder_with("torn", log + '{"step": 30, "lo'))
+        self.assertEqual(values["loss"], {10: 5.0, 20: 4.0})
         self.assertTrue(run["torn"])
         self.assertEqual(run["warning"], "")
+        says = ["1 bad line", "metrics.jsonl:3: goes back to step 10 from 20"]
+        values, run = self.values(self.folder_with("back", log + line_of(10, loss=9.0)), warns=says)
+        self.assertEqual(values["loss"], {10: 5.0, 20: 4.0})
 
     def test_bad_lines_are_named_and_left_out(self):
         log = line_of(10, loss=5.0) + "nonsense\n" + '{"loss": 1}\n' + "[" * 100000 + "\n" + line_of(20, loss="x")
@@ -194,36 +195,32 @@ class Report(Runs):
         def line(step, **seconds):
             return line_of(step, phase_seconds={**dict.fromkeys(("start", "data", "steps", "validation", "saving", "other"), 0.0), **seconds})
 
-        log = line(10, start=1.0, steps=3.0) + line(20, steps=6.0, validation=2.0) + line(30, steps=4.0) + line(20, steps=5.0, data=5.0)
+        log = line(10, start=1.0, steps=3.0) + line(20, steps=6.0, validation=2.0) + line(30, steps=5.0, data=5.0)
         (run,) = self.data(self.folder_with("phases", log))["runs"]
-        self.assertEqual(run["phase_seconds"], {"start": 1.0, "data": 5.0, "steps": 8.0, "validation": 0.0, "saving": 0.0, "other": 0.0})
+        self.assertEqual(run["phase_seconds"], {"start": 1.0, "data": 5.0, "steps": 14.0, "validation": 2.0, "saving": 0.0, "other": 0.0})
         self.assertEqual({key: of["value"] for key, of in run["phases"].items() if any(of["value"])},
-                         {"start": [0.25, 0.0], "steps": [0.75, 0.5], "data": [0.0, 0.5]})  # fmt: skip
+                         {"start": [0.25, 0.0, 0.0], "steps": [0.75, 0.75, 0.5], "validation": [0.0, 0.25, 0.0], "data": [0.0, 0.0, 0.5]})  # fmt: skip
 
     def script_line(self, step, of_step, name, **result):
         return json.dumps({"step": step, "type": "event", "event": "valid_script", "of_step": of_step, "set": name, **result}) + "\n"
 
     def test_scores_of_a_script_stand_at_their_validations(self):
         def interval(step):
-            return line_of(step, loss=2.0, elapsed_seconds=step / 10, target_tokens=100 * step)
+            line = line_of(step, loss=2.0, elapsed_seconds=step / 10, target_tokens=100 * step)
+            return line + line_of(step, type="validation")
 
         log = interval(10) + interval(20) + self.script_line(20, 10, "news", score=0.5) + self.script_line(20, 10, "it", error="it was killed")
         log += interval(30) + self.script_line(35, 30, "it", score=-2.0) + self.script_line(35, 20, "news", score=0.75)
-        log += self.script_line(37, 25, "news", score=1.5) + interval(40) + self.script_line(40, 40, "old", score="x", error="why")
+        log += interval(40) + self.script_line(40, 40, "old", score="x", error="why")
         (run,) = self.data(self.folder_with("scripts", log))["runs"]
         it, news, old = run["scripts"]
         self.assertEqual([of["set"] for of in (it, news, old)], ["it", "news", "old"])
-        self.assertEqual((news["points"]["step"], news["points"]["value"]), ([10, 20, 25], [0.5, 0.75, 1.5]))
-        self.assertEqual((news["points"]["seconds"], news["points"]["tokens"]), ([1, 2, 2], [1000, 2000, 2000]))
+        self.assertEqual((news["points"]["step"], news["points"]["value"]), ([10, 20], [0.5, 0.75]))
+        self.assertEqual((news["points"]["seconds"], news["points"]["tokens"]), ([1, 2], [1000, 2000]))
         self.assertEqual((it["points"]["step"], it["points"]["value"], it["failed"]), ([30], [-2.0], 1))
         self.assertEqual([(of["step"], of["seconds"], of["text"]) for of in it["failures"]], [(10, 1, "it was killed")])
         self.assertEqual((old["points"]["step"], [of["step"] for of in old["failures"]]), ([], [40]))
         self.assertEqual(set(run["series"]), {"loss"})
-        with self.subTest("those that were computed again count once"):
-            again = interval(20) + self.script_line(30, 20, "news", score=3.5) + interval(50)
-            (run,) = self.data(self.folder_with("scripts_again", log + again))["runs"]
-            (news,) = [of for of in run["scripts"] if of["set"] == "news"]
-            self.assertEqual((news["points"]["step"], news["points"]["value"]), ([20], [3.5]))
 
     def test_scores_of_the_script_of_a_run(self):
         at = support.TINY_MODEL.index("--valid-every")
@@ -242,8 +239,8 @@ class Report(Runs):
 
     @unittest.skipUnless(BROWSER, "no Chromium")
     def test_a_browser_draws_the_scores_of_a_script(self):
-        log = line_of(10, loss=2.0) + self.script_line(10, 10, "news", score=0.5) + self.script_line(10, 10, ODD, error=ODD)
-        log += line_of(20, loss=1.0) + self.script_line(20, 20, "news", score=0.75) + self.script_line(20, 20, ODD, score=3.0)
+        log = line_of(10, loss=2.0, type="validation") + self.script_line(10, 10, "news", score=0.5) + self.script_line(10, 10, ODD, error=ODD)
+        log += line_of(20, loss=1.0, type="validation") + self.script_line(20, 20, "news", score=0.75) + self.script_line(20, 20, ODD, score=3.0)
         name = self.folder_with("drawn", log)
         page = self.page(name)
         keys = "".join(f"document.querySelectorAll('svg.plot')[1].dispatchEvent(new KeyboardEvent('keydown', {{key: '{key}'}}));" for key in ("Home",))

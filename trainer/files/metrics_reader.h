@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <iosfwd>
 #include <map>
 #include <string>
 #include <string_view>
@@ -60,7 +61,7 @@ struct MetricsRecord {
   std::map<int64_t, std::string> digests;                           // by step
   std::vector<MetricsMark> marks;
   int64_t lines = 0;
-  int64_t bad_lines = 0;       // without a step, or no JSON; they are left out
+  int64_t bad_lines = 0;       // no JSON, without a step, or back in steps; they are left out
   std::string first_bad = {};  // where and why
   bool torn = false;           // the last line was not written to its end, as in a run that was killed
   int64_t keys_left_out = 0;   // values of keys beyond the first kMaxMetricsKeys
@@ -73,16 +74,15 @@ struct MetricsRecord {
 /// More keys than any version writes. A file with others is damaged.
 inline constexpr size_t kMaxMetricsKeys = 256;
 
-/// Of the clock between two intervals beyond the time that their elapsed_seconds count, from which on the run
-/// stood still between them: a start takes longer, writing a line does not.
-inline constexpr double kUncountedSeconds = 0.25;
+/// How a line of a log ends: kTorn without a line end, at the end of the file; kNone if there is none left.
+enum class LogLine { kWhole, kTooLong, kTorn, kNone };
+/// Reads a line of at most kMaxJsonBytes, without its line end; of a longer one, the beginning, and skips the
+/// rest.
+LogLine next_log_line(std::istream& in, std::string& line);
 
-/// Reads the file line by line; memory is about 200 bytes for each. Steps that were computed twice count
-/// once: what follows a line with an earlier step replaces what was logged of that step and later ones.
-/// Restarts are marked by the events that report them; before the first, as older versions wrote none, also
-/// where steps go back, and where the clock ran on by more than kUncountedSeconds. Returns an empty
-/// record if there is no file. Throws Error kBadData for a path that is no regular file, kIo, and
-/// data::NewerFormat.
+/// Reads the file line by line; memory is about 200 bytes for each. A line of an earlier step than the one
+/// before is a bad line. Returns an empty record if there is no file. Throws Error kBadData for a path that
+/// is no regular file, kIo, and data::NewerFormat.
 MetricsRecord read_metrics(const std::string& path);
 
 }  // namespace ventris
