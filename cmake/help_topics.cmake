@@ -14,7 +14,6 @@ set(VENTRIS_HELP_TOPICS
     "planning|guide.md|### Before a long run"
     "curves|guide.md|### Curves, and comparing runs"
     "watching|guide.md|### Watch a run"
-    "spikes|guide.md|### When the loss rises"
     "resuming|guide.md|## Stop and resume"
     "ranks|guide.md|## Several ranks and hosts"
     "scaling|scaling.md|## Advice"

@@ -150,19 +150,6 @@ void add_optimizer_options(TrainOptions& train, OptionTable& table) {
       "by 1 - learning rate * X. 0: none."));
   preset(table.toggle("weight-decay-vectors", train.weight_decay_vectors,
                       "Weight decay also of LayerNorm and biases."));
-  table.choice(
-      "on-spike", train.spikes.on, {"ignore", "stop", "rollback"},
-      "What to do if the loss a token stays above --spike-factor times its mean before in 5 steps in a "
-      "row. ignore: nothing. stop: ends with exit code 77. rollback: goes back to the newest checkpoint "
-      "of at least 10 steps before, and on with a lower rate; also after ten steps with NaN or Inf.");
-  table.number("spike-factor", train.spikes.factor, {.min = 1, .max = 1e6, .above_min = true},
-               "Factor of that mean, of about the last 100 steps; there is none before step 20.");
-  table.number("rollback-rate", train.spikes.rollback_rate, {.min = 0, .max = 1, .above_min = true},
-               "Factor by which a rollback lowers the learning rate of all later steps.");
-  table.integer("max-rollbacks", train.spikes.max_rollbacks, {.min = 1, .max = 1000},
-                "Rollbacks of a run; one more ends it, as a divergence.");
-  table.without_effect({"spike-factor"}, "on-spike", {"ignore"});
-  table.without_effect({"rollback-rate", "max-rollbacks"}, "on-spike", {"ignore", "stop"});
   preset(table.number(
       "ema", train.ema, {.min = 0, .max = 1, .below_max = true},
       "Decay of an exponential moving average of the parameters, which is updated at every step, "

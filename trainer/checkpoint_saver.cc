@@ -10,6 +10,7 @@
 #include "comm/affinity.h"
 #include "data/error.h"
 #include "data/files/atomic_file.h"
+#include "trainer/divergence.h"
 #include "trainer/files/run_folder.h"
 #include "trainer/files/sound_state.h"
 
@@ -121,11 +122,8 @@ void CheckpointSaver::write(const std::string& provenance, const std::optional<B
 
 void CheckpointSaver::write_sound(const std::string& provenance) {
   if (const std::string fault = fault_in(snapshot_); !fault.empty()) {
-    fail(ExitCode::kDiverged,
-         "training diverged: after step {} there is {}. That state is not saved. {}. "
-         "Try a smaller --learning-rate-scale, more --warmup-steps, or --clip-norm 1",
-         snapshot_.state().step, fault,
-         written_.empty() ? "No checkpoint was saved" : "The last checkpoint is " + written_);
+    fail(ExitCode::kDiverged, "training diverged: after step {} there is {}. That state is not saved. {}",
+         snapshot_.state().step, fault, advice_after_divergence(written_, run_.lower_rate));
   }
   // With less, HDF5 fails in the middle and reports a disk error.
   require_memory_room(kRoomForSaving, "saving a checkpoint");

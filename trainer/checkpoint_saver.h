@@ -33,6 +33,7 @@ class CheckpointSaver {
     data::TokenizerModels tokenizers;
     int keep = 2;                              // newest checkpoints; at least two
     double limit_seconds = 0;                  // of one save, from its beginning to its end; 0: none
+    std::string lower_rate = {};               // with which to start again after a divergence
     std::string begun_from = {};               // the checkpoint from which the run resumes, or ""
     const data::FolderLock* folder = nullptr;  // checked before each change of a name; may be null
   };

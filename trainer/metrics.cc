@@ -162,14 +162,6 @@ void MetricsLog::write_plateau(int64_t step, double factor) {
   write_event(step, kPlateauEvent, {{"factor", factor}});
 }
 
-void MetricsLog::write_rollback(int64_t step, const Rollback& rollback, double rate) {
-  write_event(step, kRollbackEvent,
-              {{"from_step", rollback.from_step},
-               {"begin", rollback.begin},
-               {"rate", rate},
-               {"what", rollback.what}});
-}
-
 void MetricsLog::write_resumed(const ResumedStart& start) {
   OrderedJson members = {{"checkpoint", start.checkpoint}, {"program", start.program},
                          {"device", start.device},         {"ranks", start.ranks},

@@ -13,7 +13,6 @@
 #include "data/files/folder_lock.h"
 #include "trainer/device_use.h"
 #include "trainer/files/metric_events.h"
-#include "trainer/files/rollbacks.h"
 #include "trainer/phase_clock.h"
 
 namespace ventris {
@@ -127,8 +126,6 @@ class MetricsLog {
   void write_resumed(const ResumedStart& start);
   /// {..., "event": "skipped", "place": "the loss"}: a step without an update, and where NaN or Inf was.
   void write_skipped(int64_t step, const std::string& place);
-  /// {..., "event": "rollback", "from_step": 120, ...}: the run went back to the present step.
-  void write_rollback(int64_t step, const Rollback& rollback, double rate);
   /// {..., "event": "repair", "part": "parameters", "ranks": [2]} (trainer/replicas.h).
   void write_repair(int64_t step, const std::string& part, const std::vector<int>& ranks);
   /// {..., "event": "valid_script", "of_step": 1000, "set": "news", "score": 0.81}, or with "error", after

@@ -18,7 +18,6 @@
 #include "data/files/temporary_name.h"
 #include "trainer/files/json_text.h"
 #include "trainer/files/mix_state.h"
-#include "trainer/files/rollbacks.h"
 #include "trainer/files/run_folder.h"
 #include "trainer/files/sound_state.h"
 #include "trainer/files/unsound_state.h"
@@ -347,10 +346,6 @@ void load_on_first_rank(Context& context, const data::Hdf5Reader& reader, const 
     loaded.plateau_factor = 1.0;
     loaded.plateau_best_step = loaded.plateau_validations = 0;
   }
-  if (options.spikes.on == "ignore") {
-    loaded.spike_sum = loaded.spike_weight = loaded.spike_loss = 0.0;
-    loaded.spike_begin = loaded.spike_steps = 0;
-  }
   forget_lost_best(options, loaded, progress);
   const std::string changes = environment_changes(loaded.environment, state.environment);
   if (!changes.empty()) {
@@ -442,7 +437,6 @@ ResumePoint find_resume_point(Communicator& communicator, const TrainOptions& op
   ResumePoint point;
   if (communicator.rank() == 0) {
     remove_leftovers(options, alone, progress);
-    remove_undone_checkpoints(options.model_dir);
     static_cast<void>(read_best(options.model_dir));  // an error now, not at the first save
     point = find_checkpoint(options, progress);
   }

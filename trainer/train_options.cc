@@ -123,15 +123,6 @@ TrainOptions checked_options(const TrainOptions& options, Device device) {
           fmt::format("{}", options.clip_value), "0 where --clip-norm is not");
   require(!options.weight_decay_vectors || options.weight_decay > 0.0, "--weight-decay", "0",
           "positive with --weight-decay-vectors");
-  const SpikeOptions& spikes = options.spikes;
-  require(std::ranges::find(kOnSpike, spikes.on) != std::end(kOnSpike), "--on-spike", spikes.on,
-          "ignore, stop or rollback");
-  require(spikes.factor > 1.0, "--spike-factor", fmt::format("{}", spikes.factor), "above 1");
-  require(spikes.rollback_rate > 0.0 && spikes.rollback_rate <= 1.0, "--rollback-rate",
-          fmt::format("{}", spikes.rollback_rate), "above 0 and at most 1");
-  require(spikes.max_rollbacks >= 1, "--max-rollbacks", std::to_string(spikes.max_rollbacks), "1 or more");
-  require(spikes.on != "rollback" || options.save_every > 0, "--save-every", "0",
-          "positive with --on-spike rollback, which goes back to a checkpoint");
   require(options.ema >= 0.0 && options.ema < 1.0, "--ema", std::to_string(options.ema),
           "at least 0 and below 1");
   static_cast<void>(resolved_precision(options.precision, Precision::kAuto, device));

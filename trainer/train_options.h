@@ -12,7 +12,6 @@
 #include "trainer/precision.h"
 #include "trainer/replicas.h"
 #include "trainer/schedule.h"
-#include "trainer/spike_options.h"
 
 namespace ventris {
 
@@ -62,7 +61,6 @@ struct TrainOptions {
   double clip_value = 0.0;            // of each element of the gradient; 0: no limit
   double weight_decay = 0.0;          // decoupled (backend/weight_decay.h)
   bool weight_decay_vectors = false;  // also of LayerNorm and biases
-  SpikeOptions spikes;                // trainer/spike_options.h
   double ema = 0.0;                   // decay of the moving average of the parameters; 0: none
   Precision precision = Precision::kAuto;
   DType gradient_dtype = DType::kF32;  // in which gradients are summed over the ranks: f32 or bf16

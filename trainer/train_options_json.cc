@@ -128,10 +128,6 @@ void visit_options(Options& options, Visit&& visit) {
   visit("clip_value", options.clip_value);
   visit("weight_decay", options.weight_decay);
   visit("weight_decay_vectors", options.weight_decay_vectors);
-  visit("on_spike", options.spikes.on);
-  visit("spike_factor", options.spikes.factor);
-  visit("rollback_rate", options.spikes.rollback_rate);
-  visit("max_rollbacks", options.spikes.max_rollbacks);
   visit("ema", options.ema);
   visit("precision", options.precision);
   visit("gradient_dtype", options.gradient_dtype);

@@ -61,13 +61,12 @@ int64_t peak_memory_bytes() {
 }  // namespace
 
 TrainingRun::TrainingRun(Context& context, Communicator& communicator, const TrainOptions& options,
-                         const std::string& command, RunStatus* status, TrainingProcess& process)
+                         const std::string& command, RunStatus* status)
     : context_(context),
       communicator_(communicator),
       options_(checked_options(options, context.device())),
       command_(command),
       status_(status),
-      process_(process),
       progress_(communicator.rank() == 0, options_),
       corpus_watch_(options.corpus),
       corpus_(options.corpus),
@@ -116,8 +115,6 @@ TrainingRun::TrainingRun(Context& context, Communicator& communicator, const Tra
   InitialValues initial(context_, communicator_, options_, corpus_, !resume_point_.path.empty(), progress_);
   make_model(initial);
   resume(context_, communicator_, resume_point_, options_, store_, *optimizer_, state_, progress_);
-  rollbacks_ = rollbacks_from_json(
-      communicator_.broadcast(folder_lock_ ? to_json(read_rollbacks(options_.model_dir)) : "", 0), "rank 0");
   last_checkpoint_ = resume_point_.path;
   if (last_checkpoint_.empty()) state_.initial_updates = initial.take_moments(store_, *optimizer_);
   optimizer_->set_updates(state_.initial_updates + state_.step - state_.skipped_steps);
@@ -142,6 +139,7 @@ TrainingRun::TrainingRun(Context& context, Communicator& communicator, const Tra
                                         .tokenizers = corpus_.tokenizers().models(),
                                         .keep = options_.keep_checkpoints,
                                         .limit_seconds = options_.save_timeout,
+                                        .lower_rate = half_the_rate(options_),
                                         .begun_from = resume_point_.path,
                                         .folder = folder_lock_.get()});
   }
@@ -151,7 +149,7 @@ TrainingRun::TrainingRun(Context& context, Communicator& communicator, const Tra
     status_->begin({options_.model_dir, host_name(), communicator_.rank(), communicator_.size()}, state_.step,
                    last_checkpoint_);
   }
-  elapsed_before_ = state_.elapsed_seconds - lost_seconds_;
+  elapsed_before_ = state_.elapsed_seconds;
   first_step_ = state_.step;
   first_epoch_ = epochs();
   feed_.emplace(context_, corpus_, batches_, options_.model, training_capacity(batches_), step_->share(),
@@ -165,8 +163,7 @@ TrainingRun::TrainingRun(Context& context, Communicator& communicator, const Tra
     report_start(progress_, communicator_, context_, options_,
                  describe_precision(options.precision, resume_point_.precision, context.device()), corpus_,
                  valid_sets_, store_, state_.step,
-                 state_.rollback_rate * rate_from(rollbacks_, state_.step) *
-                     schedule_.learning_rate(state_.step + 1, state_.plateau_factor));
+                 schedule_.learning_rate(state_.step + 1, state_.plateau_factor));
   }
   double asked = stop_requested() ? 1.0 : 0.0;  // during the setup
   communicator_.all_reduce_sum({&asked, 1, 1, 1, DType::kF64});
@@ -231,9 +228,8 @@ std::string TrainingRun::what_is_done() const {
 data::GlobalBatch TrainingRun::begin_step() {
   if (saver_ && saver_->check()) record_save();
   if (script_) script_->log_arrived(state_.step);
-  process_.phases.enter(RunPhase::kSteps, step_begin_ = Clock::now());
+  phases_.enter(RunPhase::kSteps, step_begin_ = Clock::now());
   own_work_.begin_step();
-  state_.rollback_rate *= rate_from(rollbacks_, state_.step);
   communicator_.set_step(++state_.step);
   if (status_ != nullptr) status_->reach(state_.step);
   if (measures_step()) context_.profile().begin_step();
@@ -248,8 +244,7 @@ bool TrainingRun::measures_step() const {
 }
 
 bool TrainingRun::compute_step(const data::GlobalBatch& batch) {
-  const double learning_rate =
-      state_.rollback_rate * schedule_.learning_rate(state_.step, state_.plateau_factor);
+  const double learning_rate = schedule_.learning_rate(state_.step, state_.plateau_factor);
   TrainingStep::Enqueued step = step_->enqueue(
       *feed_, learning_rate, [this] { return stop_is_asked_for(); },
       [this](int64_t done, int64_t of) {
@@ -361,7 +356,7 @@ void TrainingRun::check_surroundings() const {
 }
 
 void TrainingRun::save(const std::optional<CheckpointSaver::Best>& best) {
-  const PhaseRange range(process_.phases, RunPhase::kSaving);
+  const PhaseRange range(phases_, RunPhase::kSaving);
   state_.elapsed_seconds = elapsed_before_ + seconds_of_run();
   check_surroundings();
   check_ranks();  // a checkpoint requires a state on which all ranks agree

@@ -16,13 +16,13 @@
 #include "trainer/initial_values.h"
 #include "trainer/metrics.h"
 #include "trainer/optimizer.h"
+#include "trainer/phase_clock.h"
 #include "trainer/progress.h"
 #include "trainer/resume.h"
 #include "trainer/schedule.h"
 #include "trainer/step_reports.h"
 #include "trainer/stragglers.h"
 #include "trainer/trainer.h"
-#include "trainer/training_process.h"
 #include "trainer/training_step.h"
 #include "trainer/validation.h"
 
@@ -36,9 +36,8 @@ class TrainingRun {
  public:
   using Clock = PhaseClock::Clock;
   /// Reads the corpus, compares the ranks, creates the model and resumes from a checkpoint if there is one.
-  /// `process` must outlive it.
   TrainingRun(Context& context, Communicator& communicator, const TrainOptions& options,
-              const std::string& command, RunStatus* status, TrainingProcess& process);
+              const std::string& command, RunStatus* status);
 
   /// False at the end of training: by steps, epochs, minutes, patience, target or request.
   bool goes_on() const;
@@ -46,12 +45,8 @@ class TrainingRun {
   /// Enqueues the whole step: forward and backward, the sums over the ranks, Adam (TrainingStep). False if it
   /// was abandoned for a stop, on all ranks: then the state is that after the previous step.
   bool compute_step(const data::GlobalBatch& batch);
-  /// Advances past the batch. Throws Error(kDiverged) if training diverged (trainer/divergence.h), unless the
-  /// run goes_back(): then go_back() must be next, and another object of the run goes on from an earlier
-  /// checkpoint. It throws Error(kDiverged) if there is none, or no rollback is left.
+  /// Advances past the batch. Throws Error(kDiverged) if training diverged (trainer/divergence.h).
   void complete_step(const data::GlobalBatch& batch);
-  bool goes_back() const { return divergence_.goes_back(); }
-  void go_back();
   bool validation_is_pending() const;  // the previous start was stopped during it
   bool validation_is_due() const;
   /// Validates; the best model so far is saved. On a stop request it is abandoned, and marked as pending.
@@ -107,8 +102,8 @@ class TrainingRun {
   TrainOptions options_;  // resolved
   const std::string command_;
   RunStatus* const status_;  // or null
-  TrainingProcess& process_;
-  const double lost_seconds_ = seconds_of_run();  // of this process, until a rollback
+  const Clock::time_point begin_ = Clock::now();
+  PhaseClock phases_{begin_};
   Progress progress_;
   const CorpusWatch corpus_watch_;
   data::Corpus corpus_;
@@ -120,7 +115,6 @@ class TrainingRun {
   const data::BatchSource batches_;
   const Schedule schedule_;
   const ValidationSets valid_sets_;
-  std::vector<Rollback> rollbacks_;
   TrainingState state_;
   std::optional<Optimizer> optimizer_;  // these after the store is allocated
   std::optional<Transformer> transformer_;
@@ -136,7 +130,7 @@ class TrainingRun {
   StragglerWatch own_work_{communicator_};
   Clock::time_point step_begin_ = Clock::now();
   double last_gradient_norm_ = 0.0, last_learning_rate_ = 0.0, device_peak_ = 0.0;
-  DivergenceWatch divergence_{state_, options_.spikes};
+  DivergenceWatch divergence_{state_};
   bool nothing_to_do_ = false;             // the checkpoint to resume from is that of the last step
   bool stop_ = false, told_stop_ = false;  // requested on some rank; told to the other ranks
   bool out_of_time_ = false;               // by max_minutes, on the clock of rank 0

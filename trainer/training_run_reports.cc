@@ -43,17 +43,10 @@ void TrainingRun::open_logs() {
     return;
   }
   if (!script_) remove_later_script_texts(options_.model_dir, last_step);
-  const bool went_back = !rollbacks_.empty() && rollbacks_.back().pending;
-  if (last_step >= 0 && !went_back) {
+  if (last_step >= 0) {
     metrics_->write_resumed(describe_resumed_start(communicator_, options_.model_dir, last_checkpoint_,
                                                    context_.device() == Device::kCuda ? "cuda" : "cpu",
                                                    state_.step, metrics_->last_dropped()));
-  }
-  if (went_back) {
-    metrics_->write_rollback(state_.step, rollbacks_.back(),
-                             state_.rollback_rate * rate_from(rollbacks_, state_.step));
-    rollbacks_.back().pending = false;
-    write_rollbacks(options_.model_dir, rollbacks_);
   }
   if (options_.tensorboard) open_events();
 }
@@ -66,7 +59,7 @@ void TrainingRun::complete_step(const data::GlobalBatch& batch) {
   state_.target_tokens += batch.target_tokens;
   if (reports_are_due() || context_.device() == Device::kCpu) read_reports(0);
   const Clock::time_point now = Clock::now();
-  process_.phases.enter(RunPhase::kOther, now);
+  phases_.enter(RunPhase::kOther, now);
   const double seconds = std::chrono::duration<double>(now - step_begin_).count();
   own_work_.end_step(seconds);
   interval_.seconds += seconds;
@@ -77,8 +70,8 @@ void TrainingRun::complete_step(const data::GlobalBatch& batch) {
     const bool may_end_before =
         options_.valid_target > 0.0 || options_.patience > 0 || has_last_end(batches_.mix());
     progress_.message(fmt::format("{} steps in {}: at this rate the rest takes {} {}", kStepsToKnowTheRate,
-                                  duration_text(seconds_of_run() - lost_seconds_),
-                                  may_end_before ? "at most" : "about", duration_text(seconds_left())));
+                                  duration_text(seconds_of_run()), may_end_before ? "at most" : "about",
+                                  duration_text(seconds_left())));
   }
   if (log_is_due()) {
     check_surroundings();
@@ -92,7 +85,7 @@ void TrainingRun::complete_step(const data::GlobalBatch& batch) {
 
 void TrainingRun::log_interval() {
   IntervalMetrics metrics = interval_metrics();
-  metrics.phase_seconds = process_.phases.take(feed_->take_waited_seconds());
+  metrics.phase_seconds = phases_.take(feed_->take_waited_seconds());
   if (metrics_) metrics_->write(metrics);
   progress_.line(metrics, seconds_left());
   interval_ = {};
@@ -141,9 +134,7 @@ void TrainingRun::read_reports(size_t max_left) {
 void TrainingRun::count_step(const StepReports::Arrived& arrived) {
   const StepOutcome& outcome = arrived.report.outcome;
   if (outcome.skipped != 0) return count_skipped_step(arrived);
-  divergence_.count_finite_step(arrived.of.step,
-                                outcome.loss / static_cast<double>(arrived.of.target_tokens));
-  check_divergence();
+  divergence_.count_finite_step();
   last_gradient_norm_ = outcome.gradient_norm;
   interval_.loss += outcome.loss;
   interval_.nll += outcome.nll;
@@ -164,48 +155,13 @@ void TrainingRun::count_skipped_step(const StepReports::Arrived& arrived) {
 }
 
 void TrainingRun::check_divergence() {
-  if (!divergence_.has_diverged() || divergence_.goes_back()) return;
+  if (!divergence_.has_diverged()) return;
   // All ranks reach this point in the same step. None leaves while another waits for sums with it.
   while (reports_->next(0)) {
   }
   communicator_.barrier();
   last_checkpoint_ = communicator_.broadcast(saver_ ? saver_->last_verified() : "", 0);
-  divergence_.fail(last_checkpoint_);
-}
-
-void TrainingRun::go_back() {
-  read_reports(0);
-  synchronize(context_);
-  step_->check_sums();
-  communicator_.barrier();
-  wait_for_save();
-  check_surroundings();
-  if (script_) script_->stop();
-  Rollback rollback = divergence_.rollback();
-  std::string refusal;
-  if (communicator_.rank() == 0) {
-    const std::string checkpoint =
-        checkpoint_before_spike(options_.model_dir, rollback.begin, options_.save_every);
-    if (std::ssize(rollbacks_) >= options_.spikes.max_rollbacks) {
-      refusal = fmt::format("The run has gone back {} already, as --max-rollbacks allows",
-                            counted(std::ssize(rollbacks_), "time"));
-    } else if (checkpoint.empty()) {
-      refusal = fmt::format(
-          "There is no checkpoint of --save-every of at least {} steps before it to go back to. "
-          "--keep-checkpoints times --save-every should be 30 steps or more, and --save-every not larger than "
-          "the steps without spikes",
-          kSoundSteps);
-    } else {
-      rollback.to_step = step_of_checkpoint(checkpoint);
-      rollbacks_.push_back(rollback);
-      write_rollbacks(options_.model_dir, rollbacks_);
-      remove_undone_checkpoints(options_.model_dir);
-    }
-  }
-  refusal = communicator_.broadcast(refusal, 0);
-  if (!refusal.empty()) divergence_.fail(last_checkpoint_, refusal);
-  progress_.warning(fmt::format("{}: the run goes back to step {} and on with {:g} of the learning rate",
-                                rollback.what, rollback.to_step, rollback.rate));
+  divergence_.fail(last_checkpoint_, options_);
 }
 
 IntervalMetrics TrainingRun::interval_metrics() const {
@@ -234,7 +190,7 @@ IntervalMetrics TrainingRun::interval_metrics() const {
 }
 
 double TrainingRun::seconds_of_run() const {
-  return std::chrono::duration<double>(Clock::now() - process_.begin).count();
+  return std::chrono::duration<double>(Clock::now() - begin_).count();
 }
 
 double TrainingRun::epochs() const {
@@ -247,7 +203,7 @@ double TrainingRun::seconds_left() const {
                                           .step = state_.step,
                                           .first_epoch = first_epoch_,
                                           .epoch = epochs(),
-                                          .seconds = seconds_of_run() - lost_seconds_,
+                                          .seconds = seconds_of_run(),
                                           .seconds_of_process = seconds_of_run()});
 }
 

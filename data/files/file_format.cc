@@ -12,16 +12,8 @@ namespace {
 
 /// The newest version of each that this program reads.
 constexpr std::string_view kNewest[] = {
-    "ventris-corpus 3",
-    "ventris weights 2",
-    "ventris checkpoint 1",
-    "ventris safetensors 2",
-    kConfigFormat,
-    kMetricsFormat,
-    kBestFormat,
-    kStatusFormat,
-    kProbesFormat,
-    kRollbacksFormat,
+    "ventris-corpus 3", "ventris weights 2", "ventris checkpoint 1", "ventris safetensors 2", kConfigFormat,
+    kMetricsFormat,     kBestFormat,         kStatusFormat,          kProbesFormat,
 };
 
 struct Format {

@@ -22,7 +22,6 @@ inline constexpr const char* kConfigFormat = "ventris config 1";
 inline constexpr const char* kMetricsFormat = "ventris metrics 1";  // of each line
 inline constexpr const char* kBestFormat = "ventris best 1";
 inline constexpr const char* kStatusFormat = "ventris status 1";
-inline constexpr const char* kRollbacksFormat = "ventris rollbacks 1";
 inline constexpr const char* kProbesFormat = "ventris probes 1";
 
 /// A file written by a later version of the program.

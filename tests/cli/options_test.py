@@ -293,9 +293,6 @@ class WrongOptions(support.CommandLineTest):
         files = ("--corpus", self.path("none.h5"), "--model-dir", self.path("m"))
         for option, value, off, on in (
             ("patience", 3, ("--valid-every", 0), ()),
-            ("spike-factor", 2, (), ("--on-spike", "stop")),
-            ("rollback-rate", 0.1, ("--on-spike", "stop"), ("--on-spike", "rollback")),
-            ("max-rollbacks", 1, (), ("--on-spike", "rollback")),
             ("valid-script-limit", 5, (), ("--valid-script", "true")),
             ("valid-tokenize", "char", ("--valid-bleu", "no"), ()),
         ):

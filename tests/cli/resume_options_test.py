@@ -47,9 +47,6 @@ TOGETHER = {
     "plateau-patience": PEAK + PLATEAU + ["--plateau-patience", "3"],
     "plateau-factor": PEAK + PLATEAU + ["--plateau-factor", "0.5"],
     "plateau-threshold": PEAK + PLATEAU + ["--plateau-threshold", "0.01"],
-    "spike-factor": ["--spike-factor", "2", "--on-spike", "stop"],
-    "rollback-rate": ["--rollback-rate", "0.25", "--on-spike", "rollback"],
-    "max-rollbacks": ["--max-rollbacks", "4", "--on-spike", "rollback"],
     "weight-decay-vectors": ["--weight-decay-vectors", "--weight-decay", "0.01"],
     "valid-target": ["--valid-target", "5", "--valid-every", "1"],
     "valid-set": ["--valid-set", "more", "none.en", "none.de"],  # not read without validations

@@ -97,8 +97,7 @@ class CudaLaunches : public ::testing::Test {
     options.no_cuda_graph = !graph;
     Context context(cuda());
     const auto self = make_self_communicator();
-    TrainingProcess process;
-    TrainingRun run(context, *self, options, "test", nullptr, process);
+    TrainingRun run(context, *self, options, "test", nullptr);
     const auto step = [&] {
       const data::GlobalBatch batch = run.begin_step();
       EXPECT_TRUE(run.compute_step(batch));

@@ -80,8 +80,7 @@ TEST(CorpusWatch, EndsARunBeforeASaveAndTheCheckpointOfBeforeGoesOn) {
     {
       Context context({.threads = 1});
       const auto self = make_self_communicator();
-      TrainingProcess process;
-      TrainingRun run(context, *self, options, "ventris train (test)", nullptr, process);
+      TrainingRun run(context, *self, options, "ventris train (test)", nullptr);
       const auto step = [&] {
         const data::GlobalBatch batch = run.begin_step();
         run.compute_step(batch);

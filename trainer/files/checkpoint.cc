@@ -25,14 +25,10 @@ constexpr std::string_view kInitialUpdates = "initial_updates";
 constexpr std::string_view kBestDue = "best_due_";  // the begin of the names
 constexpr const char* kValidSignature = "valid_signature";
 constexpr std::string_view kPlateau = "plateau_";  // likewise
-constexpr std::string_view kSpike = "spike_";      // likewise
-constexpr std::string_view kRollbackRate = "rollback_rate";
 
 /// Whether a number is left out of a file, where it says nothing, as earlier versions do.
 bool is_left_out(std::string_view name, const TrainingState& state) {
   if (name == kInitialUpdates) return state.initial_updates == 0;
-  if (name == kRollbackRate) return state.rollback_rate == 1.0;
-  if (name.starts_with(kSpike)) return state.spike_weight == 0.0;
   if (name.starts_with(kPlateau))
     return state.plateau_factor == 1.0 && state.plateau_best_step == 0 && state.plateau_validations == 0;
   return name.starts_with(kBestDue) && state.best_due_step == state.best_step;
@@ -153,8 +149,7 @@ TrainingState read_state(const data::Hdf5Reader& reader) {
     const std::string_view name = key;
     // Older files have no pending validation.
     const bool may_lack = name == kInitialUpdates || name == "validation_pending" ||
-                          name.starts_with(kBestDue) || name.starts_with(kPlateau) ||
-                          name.starts_with(kSpike) || name == kRollbackRate;
+                          name.starts_with(kBestDue) || name.starts_with(kPlateau);
     if (may_lack && !reader.has_attribute("/", key)) {
       if (name == "best_due_metric") read.best_due_metric = read.best_metric;
       if (name == "best_due_step") read.best_due_step = read.best_step;

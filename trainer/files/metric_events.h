@@ -12,6 +12,5 @@ inline constexpr const char* kPlateauEvent = "plateau";
 inline constexpr const char* kResumedEvent = "resumed";
 inline constexpr const char* kSkippedEvent = "skipped";
 inline constexpr const char* kValidScriptEvent = "valid_script";
-inline constexpr const char* kRollbackEvent = "rollback";
 
 }  // namespace ventris

@@ -55,16 +55,6 @@ std::string resumed_text(const Json& line) {
   return text;
 }
 
-/// "back from step 120 to 100, on with 0.5 of the learning rate of the schedule: the loss ...".
-std::string rollback_text(const Json& line, int64_t step) {
-  int64_t from = 0;
-  double rate = 1.0;
-  if (line.contains("from_step")) read_number(line["from_step"], from);
-  if (line.contains("rate")) read_number(line["rate"], rate);
-  return fmt::format("back from step {} to {}, on with {:g} of the learning rate of the schedule: {}", from,
-                     step, rate, text_in(line, "what"));
-}
-
 class Reader {
  public:
   explicit Reader(const std::string& path) : path_(path) {}
@@ -157,8 +147,6 @@ class Reader {
     const int64_t step = place_.step;
     if (event == kResumedEvent) {
       mark(Kind::kRestart, resumed_text(line));
-    } else if (event == kRollbackEvent) {
-      mark(Kind::kRollback, rollback_text(line, step));
     } else if (event == kSkippedEvent) {
       mark(Kind::kSkipped, fmt::format("step {} skipped: NaN or Inf in {}", step, text_in(line, "place")));
     } else if (event == "repair") {
@@ -259,8 +247,7 @@ double seconds_of_utc(std::string_view time) {
 }
 
 const char* name_of(MetricsMark::Kind kind) {
-  constexpr std::array kNames = {"restart",     "skipped steps", "repair",
-                                 "log removed", "end of stage",  "rollback"};
+  constexpr std::array kNames = {"restart", "skipped steps", "repair", "log removed", "end of stage"};
   return kNames[static_cast<size_t>(kind)];
 }
 

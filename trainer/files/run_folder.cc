@@ -140,7 +140,6 @@ bool is_name_of_run_file(const std::string& name) {
                                                "new-tokens.txt",
                                                "new-source-tokens.txt",
                                                "new-target-tokens.txt",
-                                               kRollbacksFile,
                                                "status.json"};
   constexpr std::string_view kSetAside = ".damaged";
   const std::string whole = name.ends_with(kSetAside) ? name.substr(0, name.size() - kSetAside.size()) : name;

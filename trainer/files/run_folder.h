@@ -10,9 +10,6 @@ namespace ventris {
 /// The lock of a run folder, which every run takes and none removes.
 inline constexpr const char* kLockFile = ".lock";
 
-/// The record of rollbacks (trainer/files/rollbacks.h).
-inline constexpr const char* kRollbacksFile = "rollbacks.json";
-
 /// The name of the checkpoint of a step, and the step of a name like that (a path or a file name), or -1.
 std::string path_of_checkpoint(const std::string& model_dir, int64_t step);
 int64_t step_of_checkpoint(const std::string& path);

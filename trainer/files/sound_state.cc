@@ -51,11 +51,6 @@ std::string fault_in(const TrainingState& state) {
   if (state.plateau_best_step > state.step)
     return fmt::format("plateau_best_step {} at step {}", state.plateau_best_step, state.step);
   if (state.plateau_factor < 0.0) return "a negative number in plateau_factor";
-  if (!(state.rollback_rate > 0.0)) return "a rollback_rate that is not positive";
-  if (state.spike_begin > state.step)
-    return fmt::format("spike_begin {} at step {}", state.spike_begin, state.step);
-  if (state.spike_steps > state.step)
-    return fmt::format("spike_steps {} at step {}", state.spike_steps, state.step);
   if (state.skipped_steps > state.step) {
     return fmt::format("{} skipped steps at step {}", state.skipped_steps, state.step);
   }

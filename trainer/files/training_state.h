@@ -31,14 +31,9 @@ struct TrainingState {
   int64_t plateau_best_step = 0;    // and
   int64_t plateau_validations = 0;  // those in a row since then, or since the last drop, that were no better
   int64_t validation_pending = 0;   // 1: the validation of this step was abandoned for a stop
-  // With train --on-spike, of trainer/divergence.h: decayed sum and weight of the losses a token before, and
-  // the row of steps above the limit.
-  double spike_sum = 0.0, spike_weight = 0.0, spike_loss = 0.0;
-  int64_t spike_begin = 0, spike_steps = 0;
-  double rollback_rate = 1.0;   // factor of the learning rate by rollbacks so far
-  int64_t initial_updates = 0;  // of Adam, before the first step (train --init-optimizer keep)
-  std::string valid_metric;     // train --valid-metric
-  std::string valid_signature;  // of scores, as last logged; "" before
+  int64_t initial_updates = 0;      // of Adam, before the first step (train --init-optimizer keep)
+  std::string valid_metric;         // train --valid-metric
+  std::string valid_signature;      // of scores, as last logged; "" before
   // With train --best significant, of each set that decides: counts of the sentences of the best, and of the
   // best of the validations that were due. [sentences, columns]
   std::vector<data::Statistics> best_sentences, best_due_sentences;
@@ -69,12 +64,6 @@ void for_each_number(State& state, Each&& each) {
   each("plateau_best_step", state.plateau_best_step);
   each("plateau_validations", state.plateau_validations);
   each("validation_pending", state.validation_pending);
-  each("spike_sum", state.spike_sum);
-  each("spike_weight", state.spike_weight);
-  each("spike_loss", state.spike_loss);
-  each("spike_begin", state.spike_begin);
-  each("spike_steps", state.spike_steps);
-  each("rollback_rate", state.rollback_rate);
   each("initial_updates", state.initial_updates);
 }
 
