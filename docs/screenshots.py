@@ -5,7 +5,7 @@
 
 The first run is the one whose translations, attention and search are shown; the others are drawn beside it in the curves.
 Runs are named as their folders, so give those names that a reader understands. The first one needs several validations
-with translations (--valid-every, BLEU with its interval), kept (--keep-valid-outputs), and several checkpoints
+with translations (--valid-every, BLEU with its interval), and several checkpoints
 (--save-every, --keep-checkpoints); what is missing is named. Without --sentence it takes one of the kept validation
 sentences: of 7 to 12 words, and translated in several ways. Makes report-light.png, report-dark.png,
 report-translations.png, report-attention.png and attention-search.png, each of less than 150 KB.
@@ -153,7 +153,7 @@ def check_run(folder):
     if not any("bleu_low" in line for line in scored):
         lacks.append("confidence intervals of BLEU, which validations with translations log")
     if len(glob.glob(str(folder / "valid" / "*" / "*.txt"))) < 3:
-        lacks.append("translations of at least 3 validations: --keep-valid-outputs")
+        lacks.append("translations of at least 3 validations: --valid-beam-size")
     if len(glob.glob(str(folder / "checkpoint-*.h5"))) < 3:
         lacks.append("at least 3 checkpoints: a smaller --save-every, a larger --keep-checkpoints")
     if lacks:

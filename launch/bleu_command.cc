@@ -216,7 +216,7 @@ void take_operands(BleuCommandOptions& options) {
 int run_bleu(const BleuCommandOptions& given, Job& job) {
   BleuCommandOptions options = given;
   take_operands(options);
-  options.paper = data::paper_protocol(options.protocol, options.metric.bleu, "--");
+  options.paper = data::paper_protocol(options.protocol, options.metric.bleu);
   data::load_line_tokenizer(options.metric.bleu, "--tokenize-with");
   const std::vector<data::Metric> metrics = metrics_of(options);
   check_combination(options, metrics.size());

@@ -102,7 +102,7 @@ int run_evaluate(const EvaluateCommandOptions& options, Job& job) {
   const DecodingOptions& decoding = options.decoding;
   data::BleuOptions bleu = options.bleu;
   bleu.tokenizer = options.tokenizer.value_or(bleu.tokenizer);
-  const std::optional<data::PaperProtocol> paper = data::paper_protocol(options.protocol, bleu, "--");
+  const std::optional<data::PaperProtocol> paper = data::paper_protocol(options.protocol, bleu);
   data::load_line_tokenizer(bleu, "--tokenize-with");
   std::vector<std::vector<std::string>> references;
   const std::vector<std::string> source = read_texts(options, job, references);

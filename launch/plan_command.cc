@@ -39,8 +39,7 @@ struct PlanCommandOptions {
 
 // The common options of train on which a plan does not depend.
 bool changes_nothing(const std::string& option) {
-  return option == "valid-metric" || option == "patience" || option == "valid-target" ||
-         option == "log-every";
+  return option == "valid-metric" || option == "patience" || option == "log-every";
 }
 
 int64_t bytes_of_gibibytes(double gibibytes) {

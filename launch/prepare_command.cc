@@ -169,8 +169,8 @@ void add_corpus_options(OptionTable& table, PrepareCommandOptions& options) {
   table.texts("valid-sets", "SRC TGT...", sets.valid_sets,
               "Files to validate on. They are one set, 'valid'.");
   table.texts("valid-set", "NAME SRC TGT", sets.valid_set,
-              "A validation set of its own, with a name of a-z, 0-9, _ and -; may be given several times "
-              "(train --valid-best).");
+              "A validation set of its own, with a name of a-z, 0-9, _ and -; may be given several times. In "
+              "'ventris train' the first set decides which checkpoint is the best.");
   table
       .text("append", "CORPUS", options.prepare.append_to,
             "Writes a new file, which may have the same name, with all corpora of this one as they are, its "

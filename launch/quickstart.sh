@@ -58,12 +58,12 @@ note "2. Preparing: a shared vocabulary of 2,000 tokens, and the text as token i
 ventris prepare --train-sets demo/train.en demo/train.de --valid-sets demo/valid.en demo/valid.de \
   --vocab-size 2000 --output corpus.h5 2>/dev/null
 
-note "3. Training a Transformer of 2 + 2 layers on $ranks rank$( ((ranks == 1)) || printf s), until 99.5 BLEU on 500 validation sentences"
+note "3. Training a Transformer of 2 + 2 layers on $ranks rank$( ((ranks == 1)) || printf s), 2,000 steps, with BLEU on 500 validation sentences"
 # supervise.sh lets the ranks save on Ctrl-C and a lost terminal; mpirun alone kills them too early.
 "$root/launch/supervise.sh" -- "${MPIRUN[@]}" ventris train --corpus corpus.h5 --model-dir model --preset tiny \
   --encoder-layers 2 --decoder-layers 2 --dropout 0.1 --attention-dropout 0.1 \
   --warmup-steps 400 --learning-rate-scale 1 --ema 0.99 --batch-source-tokens 1024 --batch-target-tokens 1024 \
-  --valid-target 99.5 --valid-every 250 --valid-beam-size 1 --valid-max-sentences 500 --save-every 500 --log-every 250 \
+  --max-steps 2000 --valid-every 250 --valid-beam-size 1 --valid-max-sentences 500 --save-every 500 --log-every 250 \
   --device "$device"
 
 note "4. BLEU on 1,000 held-out sentence pairs, decoded by all ranks with beam 4"

@@ -10,22 +10,21 @@
 
 namespace ventris {
 
-void add_protocol_options(data::ProtocolOptions& options, OptionTable& table, const std::string& prefix) {
+void add_protocol_options(data::ProtocolOptions& options, OptionTable& table) {
   const auto named = [](const auto& values) {
     std::vector<std::pair<std::string, std::decay_t<decltype(*std::begin(values))>>> choices;
     for (const auto value : values) choices.emplace_back(name_of(value), value);
     return choices;
   };
-  const std::string paper = fmt::format("--{}protocol paper", prefix);
   table.choice<data::ScoreProtocol>(
-      prefix + "protocol", options.protocol, named(data::kScoreProtocols),
+      "protocol", options.protocol, named(data::kScoreProtocols),
       "paper: tokenised BLEU as in the Transformer paper: the tokenizer of Moses, compounds split "
       "at hyphens, no smoothing. It is labelled as such, and is not comparable with scores of sacreBLEU.");
-  table.optional_text(prefix + "language", "en|de|fr|cs", options.language,
-                      fmt::format("Language of the text, for {}.", paper));
+  table.optional_text("language", "en|de|fr|cs", options.language,
+                      "Language of the text, for --protocol paper.");
   table.choice<data::TokenizedSides>(
-      prefix + "tokenized", options.tokenized, named(data::kTokenizedSides),
-      fmt::format("With {}: text that is already tokenised by Moses; only its compounds are split.", paper));
+      "tokenized", options.tokenized, named(data::kTokenizedSides),
+      "With --protocol paper: text that is already tokenised by Moses; only its compounds are split.");
 }
 
 }  // namespace ventris

@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <string>
-
 #include "data/scores/score_protocol.h"
 #include "launch/option_table.h"
 
 namespace ventris {
 
-/// --protocol, --language and --tokenized, with `prefix` before their names.
-void add_protocol_options(data::ProtocolOptions& options, OptionTable& table, const std::string& prefix = "");
+/// --protocol, --language and --tokenized.
+void add_protocol_options(data::ProtocolOptions& options, OptionTable& table);
 
 }  // namespace ventris

@@ -6,7 +6,7 @@
 #include "backend/error.h"
 #include "launch/bleu_options.h"
 #include "launch/isa_option.h"
-#include "launch/score_protocol.h"
+#include "trainer/validation_metric.h"
 
 namespace ventris {
 
@@ -183,80 +183,48 @@ void add_optimizer_options(TrainOptions& train, OptionTable& table) {
       "or without it, on any number of ranks. This needs f32 gradients.");
 }
 
+/// Those that need no file.
+std::vector<std::string> valid_tokenizer_names() {
+  std::vector<std::string> names = {"auto"};
+  for (const data::BleuTokenizer tokenizer : data::kBleuTokenizers)
+    if (is_valid_tokenizer(tokenizer)) names.emplace_back(name_of(tokenizer));
+  return names;
+}
+
 void add_validation_options(TrainOptions& train, OptionTable& table) {
   table.group("Validation");
   preset(table.integer("valid-every", train.valid_every, {.min = 0, .max = kManySteps},
                        "Validates every N steps, and at the end; 0: never."));
-  preset(table.yes_no("valid-bleu", train.valid_bleu,
-                      "Scores translations of the validation set with BLEU. --valid-metric bleu needs it."));
-  preset(table.yes_no("valid-chrf", train.valid_chrf,
-                      "Also scores them with chrF. --valid-metric chrf needs it."));
+  Option& metric = table.choice(
+      "valid-metric", train.valid_metric, {"auto", "bleu", "chrf", "loss", "perplexity"},
+      "Metric of the best checkpoint, for 'best' and --patience. The loss includes label smoothing, "
+      "as in training; perplexity does not. auto: in a resumed run the metric it had; otherwise BLEU, or chrF "
+      "if --valid-tokenize finds no words in the references, because they have no spaces between words "
+      "(docs/scores.md), or the loss with --valid-beam-size 0. With several sets the first of the corpus decides.");
+  preset(metric);
+  const std::vector<std::string> tokenizers = valid_tokenizer_names();
   Option& tokenize = table.choice(
-      "valid-tokenize", train.valid_tokenize, bleu_tokenizer_names_and_auto(),
-      "Tokenizer of that BLEU: one of the values of --tokenize of 'ventris bleu'. auto: in a resumed "
-      "run whose --valid-metric is BLEU the one it had; otherwise by the script of the references: "
-      "ja-mecab (char without MeCab), zh, char for other text without spaces between words, or 13a.");
-  list_tokenizers(tokenize, bleu_tokenizer_names_and_auto());
+      "valid-tokenize", train.valid_tokenize, tokenizers,
+      "Tokenizer of BLEU. auto: in a resumed run whose --valid-metric is BLEU the one it had; otherwise by the "
+      "script of the references: ja-mecab (char without MeCab), zh, char for other text without spaces between "
+      "words, or 13a.");
+  list_tokenizers(tokenize, tokenizers);
   preset(tokenize);
-  table.optional_text("valid-tokenize-with", "PATH", train.valid_tokenize_with,
-                      "The file of that tokenizer, as --tokenize-with of 'ventris bleu'.");
-  table.without_effect({"valid-tokenize", "valid-tokenize-with"}, "valid-bleu", {"no"});
-  preset(table.integer("valid-beam-size", train.valid_beam_size, {.min = 1, .max = 256},
-                       "Beam for validation; 1 is greedy."));
-  preset(table.number("valid-length-penalty", train.valid_length_penalty, {.min = 0, .max = 10},
-                      "Length penalty for validation."));
+  preset(table.integer("valid-beam-size", train.valid_beam_size, {.min = 0, .max = 256},
+                       "Beam of the translations that are scored and kept, as valid/STEP/NAME.txt of the run "
+                       "folder; 1 is greedy. 0: none are made, and the loss or perplexity decides."));
   preset(table.integer("valid-max-sentences", train.valid_max_sentences, {.min = 0, .max = kManySteps},
-                       "Sentences to translate for BLEU and chrF, from the start of the set; 0: all."));
-  table.toggle("valid-lowercase", train.valid_lowercase, "BLEU and chrF of the validation ignore case.");
-  add_protocol_options(train.valid_protocol, table, "valid-");
-  table.texts(
-      "valid-set", "NAME SRC TGT", train.valid_sets,
-      "Text to validate on, too, with a name of a-z, 0-9, _ and -; may be given several times. The sets of "
-      "the corpus come first; that of 'ventris prepare --valid-sets' has the name valid.");
-  table.optional_text(
-      "valid-best", "NAME|NAME=WEIGHT,...", train.valid_best,
-      "The validation set whose --valid-metric decides which checkpoint is the best, --patience, "
-      "--valid-target, plateau and 'until stalled'; or several with weights, such as news=2,it=1, "
-      "whose mean decides. Without it the first set decides.");
-  table.toggle("keep-valid-outputs", train.keep_valid_outputs,
-               "Keeps the translations of each validation in the run folder, as valid/STEP/NAME.txt.");
+                       "Sentences to translate, from the start of each set; 0: all."));
   table.optional_text(
       "valid-script", "CMD", train.valid_script,
       "Command line of the shell that scores the translations of each validation beside training, such as one "
       "of COMET: it finds the files in $VENTRIS_SOURCES, $VENTRIS_REFERENCES and $VENTRIS_TRANSLATIONS, the step "
-      "and the set in $VENTRIS_STEP and $VENTRIS_SET, and prints one number. It cannot stop training, and "
-      "its scores do not decide anything.");
-  table.number("valid-script-limit", train.valid_script_limit, {.min = 0, .max = 1e7, .above_min = true},
-               "Seconds after which it is killed. At its end training waits so long for it.");
-  table.without_effect({"valid-script-limit"}, "valid-script", {""});
-  table.choice(
-      "best", train.best, {"better", "significant"},
-      "When a checkpoint becomes the best: with a better --valid-metric; or only if paired bootstrap "
-      "resampling says so, with p below 0.05 (1000 resamples), for BLEU and chrF. --patience and "
-      "'until stalled' follow the same rule.");
-  Option& metric = table.choice(
-      "valid-metric", train.valid_metric, {"auto", "bleu", "chrf", "loss", "perplexity"},
-      "Metric of the best checkpoint, for 'best' and --patience. The loss includes label smoothing, "
-      "as in training; perplexity does not. auto: in a resumed run the metric it had; "
-      "otherwise BLEU, or chrF if --valid-tokenize finds no words in the references, "
-      "because they have no spaces between words (docs/scores.md).");
-  metric.store = [store = metric.store](const std::vector<std::string>& values, const std::string& where) {
-    if (values.front() == "script") {
-      throw OptionError(where +
-                        ": scores of --valid-script cannot decide which checkpoint is the best: they arrive "
-                        "while training goes on, in other steps each time");
-    }
-    store(values, where);
-  };
-  preset(metric);
+      "and the set in $VENTRIS_STEP and $VENTRIS_SET, and prints one number. It is killed after half an hour. It "
+      "cannot stop training, and its scores do not decide anything.");
   preset(
       table.integer("patience", train.patience, {.min = 0, .max = 1000000},
                     "Stops after N validations by --valid-every in a row without a better one; 0: never."));
   table.without_effect({"patience"}, "valid-every", {"0"});
-  table.number(
-      "valid-target", train.valid_target, {.min = 0, .max = 1e9},
-      "Ends training, saved and counted as done, once --valid-metric reaches this: "
-      "at least this value for BLEU and chrF, at most this value for loss and perplexity. 0: never.");
 }
 
 void add_run_options(TrainOptions& train, OptionTable& table) {
@@ -402,7 +370,6 @@ std::vector<CommonOption> common_train_options() {
           {"valid-every", "steps between validations"},
           {"valid-metric", "metric of the best checkpoint"},
           {"patience", "validations without a better one"},
-          {"valid-target", "score that ends training"},
           {"save-every", "steps between checkpoints"},
           {"keep-checkpoints", "newest kept, in addition to the best"},
           {"log-every", "steps between lines of the log"},

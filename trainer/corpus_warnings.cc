@@ -89,7 +89,7 @@ void add_vocabulary_warning(const std::string& side, const data::Tokenizer& toke
 void add_reference_warnings(const TrainOptions& options, const data::Corpus& corpus,
                             const ValidationSets& sets, std::vector<std::string>& warnings) {
   const ValidationScorer scorer(options);
-  if (options.valid_bleu && scorer.words_are_phrases(sets.first_references())) {
+  if (options.translates_validation() && scorer.words_are_phrases(sets.first_references())) {
     warnings.push_back(
         data::warning_of_phrases("the validation references", scorer.bleu().options().bleu) +
         fmt::format(" (--valid-tokenize). The best checkpoint is that of the best {} (--valid-metric)",
@@ -144,8 +144,7 @@ std::vector<std::string> corpus_warnings(const TrainOptions& options, const data
     warnings.push_back(fmt::format(
         "source and target of the validation pairs{} seem to be swapped: their tokens are those of the other "
         "side of the training pairs. Check the order of the files after {}",
-        sets.all().size() == 1 ? "" : " " + set.name,
-        set.digest.empty() ? "--valid-sets of 'ventris prepare'" : "--valid-set"));
+        sets.all().size() == 1 ? "" : " " + set.name, "--valid-sets of 'ventris prepare'"));
   }
   if (options.valid_every > 0) add_reference_warnings(options, corpus, sets, warnings);
   return warnings;

@@ -13,8 +13,8 @@
 #include "data/files/disk_room.h"
 #include "trainer/files/json_text.h"
 #include "trainer/metrics_cut.h"
-#include "trainer/script_runner.h"
 #include "trainer/text.h"
+#include "trainer/validation_script.h"
 
 namespace ventris {
 namespace {
@@ -181,7 +181,7 @@ void MetricsLog::write_repair(int64_t step, const std::string& part, const std::
 }
 
 void MetricsLog::write_script(int64_t step, const ScriptResult& result) {
-  OrderedJson members = {{"of_step", result.of.step}, {"set", result.of.set}};
+  OrderedJson members = {{"of_step", result.of_step}, {"set", result.set}};
   if (result.score) {
     members["score"] = *result.score;
   } else {
@@ -193,7 +193,6 @@ void MetricsLog::write_script(int64_t step, const ScriptResult& result) {
 void MetricsLog::write(const ValidationMetrics& metrics) {
   OrderedJson line = metrics_line(metrics.step, kValidationType);
   add_scores(line, "valid_", metrics);
-  if (metrics.p_value) line["p_value"] = *metrics.p_value;
   for (const ValidationMetrics& set : metrics.sets) {
     OrderedJson scores = OrderedJson::object();
     add_scores(scores, "", set);

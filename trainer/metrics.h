@@ -58,7 +58,7 @@ struct ScoreInterval {
   double high = 0.0;
 };
 
-/// Of the set that decides which model is the best, or weighted means over several.
+/// Of the set that decides which model is the best.
 struct ValidationMetrics {
   int64_t step = 0;
   double loss = 0.0;  // label-smoothed, per token
@@ -69,11 +69,10 @@ struct ValidationMetrics {
   bool has_chrf = false;
   double chrf = 0.0;
   std::optional<ScoreInterval> bleu_interval = {};
-  std::optional<double> p_value = {};  // of --best significant, against the best so far
-  std::string signature = {};          // of BLEU; "" where it was logged before, as the next
+  std::string signature = {};  // of BLEU; "" where it was logged before, as the next
   std::string chrf_signature = {};
   std::string name = {};                     // of the set, in `sets`
-  std::vector<ValidationMetrics> sets = {};  // the others; with a mean also those of which it is
+  std::vector<ValidationMetrics> sets = {};  // the others
 
   /// The value of `metric`: bleu, chrf, loss or perplexity.
   double of(const std::string& metric) const;

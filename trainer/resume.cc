@@ -296,7 +296,6 @@ void forget_lost_best(const TrainOptions& options, TrainingState& state, Progres
       "the best checkpoint, of step {} ({} {:.4g}), is not in {}: the search for the best starts again",
       state.best_step, state.valid_metric, state.best_metric, options.model_dir));
   state.best_step = 0;  // not best_due_step: what comes later must not depend on files
-  state.best_sentences.clear();
 }
 
 /// Removes half-written files of earlier processes of the run.
@@ -338,8 +337,6 @@ void load_on_first_rank(Context& context, const data::Hdf5Reader& reader, const 
     loaded.best_step = loaded.best_due_step = 0;
     loaded.validations_without_improvement = 0;
     loaded.plateau_best_step = loaded.plateau_validations = 0;
-    loaded.best_sentences.clear();
-    loaded.best_due_sentences.clear();
   }
   loaded.valid_metric = metric;
   if (options.schedule.kind != ScheduleKind::kPlateau) {  // a later plateau begins at its peak
@@ -362,31 +359,14 @@ void load_on_first_rank(Context& context, const data::Hdf5Reader& reader, const 
 
 constexpr const char* kSignatureOfScores = "valid_signature";
 
-Json statistics_json(const std::vector<data::Statistics>& sets) {
-  Json list = Json::array();
-  for (const data::Statistics& set : sets) list.push_back({{"columns", set.columns}, {"values", set.values}});
-  return list;
-}
-
-std::vector<data::Statistics> sentences_of(const Json& list) {
-  std::vector<data::Statistics> sets;
-  for (const Json& set : list)
-    sets.push_back(
-        {.columns = set.at("columns").get<size_t>(), .values = set.at("values").get<std::vector<double>>()});
-  return sets;
-}
-
 void copy_state_from_first_rank(Communicator& communicator, TrainingState& state) {
   Json mine;
   for_each_number(state, [&](const char* name, const auto& number) { mine[name] = number; });
   mine[kMixAttribute] = mix_json(state.mix, state.position.mix);
   mine[kSignatureOfScores] = state.valid_signature;
-  for_each_sentences(state,
-                     [&](const char* group, const auto& sets) { mine[group] = statistics_json(sets); });
   const Json first = data::read_json(communicator.broadcast(json_text(mine), 0));
   for_each_number(state, [&](const char* name, auto& number) { first.at(name).get_to(number); });
   first.at(kSignatureOfScores).get_to(state.valid_signature);
-  for_each_sentences(state, [&](const char* group, auto& sets) { sets = sentences_of(first.at(group)); });
   const auto mix = first.at(kMixAttribute).get<std::string>();
   if (!mix.empty()) read_mix_json(mix, "rank 0", state.mix, state.position.mix);
 }

@@ -66,7 +66,7 @@ void check_ends(const data::MixPlan& plan, int64_t first, const TrainOptions& op
   for (int64_t i = first; i < std::ssize(plan.stages); ++i) {
     const data::MixStage& stage = plan.stages[static_cast<size_t>(i)];
     if (stage.end.kind != data::StageEnd::Kind::kStalled) continue;
-    if (options.valid_every == 0 || !has_validation_pairs(options, corpus)) {
+    if (options.valid_every == 0 || !has_validation_pairs(corpus)) {
       fail(ExitCode::kBadConfiguration, "--mix: stage {} lasts {}, but the run has no validations: {}",
            stage.name, data::to_text(stage.end),
            options.valid_every == 0

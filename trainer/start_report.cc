@@ -104,8 +104,6 @@ std::string limits_text(const TrainOptions& options, double steps, int64_t first
   if (first_step > 0) text = fmt::format("from step {} ", thousands(first_step)) + text;
   if (options.max_epochs > 0) text += fmt::format("; at most {}", counted(options.max_epochs, "epoch"));
   if (options.max_minutes > 0.0) text += fmt::format("; at most {:g} minutes", options.max_minutes);
-  if (options.valid_target > 0.0)
-    text += fmt::format("; until valid {} is {:g}", options.valid_metric, options.valid_target);
   return text;
 }
 
@@ -129,8 +127,7 @@ std::string validation_row(const TrainOptions& options, const ValidationSets& se
   std::string text;
   for (const ValidationSet& set : sets.all()) {
     text += fmt::format("{}{} of {}", text.empty() ? "" : ", ", set.name, counted(set.pairs.size(), "pair"));
-    if (set.weight > 0.0)
-      text += sets.deciding().size() == 1 ? " (decides)" : fmt::format(" (weight {:g})", set.weight);
+    if (&set == &sets.all().front()) text += " (decides)";
   }
   return row("sets", text);
 }

@@ -9,7 +9,6 @@
 #include "backend/error.h"
 #include "trainer/schedule_options.h"
 #include "trainer/validation_metric.h"
-#include "trainer/validation_sets.h"
 
 namespace ventris {
 namespace {
@@ -104,20 +103,15 @@ TrainOptions checked_options(const TrainOptions& options, Device device) {
   require(
       metric == "auto" || metric == "bleu" || metric == "chrf" || metric == "loss" || metric == "perplexity",
       "--valid-metric", metric, "auto, bleu, chrf, loss or perplexity");
-  require(options.valid_every == 0 || options.valid_bleu || metric != "bleu", "--valid-metric", metric,
-          "chrf, loss or perplexity if --valid-bleu is off");
-  require(options.valid_every == 0 || options.valid_chrf || metric != "chrf", "--valid-metric", metric,
-          "bleu, loss or perplexity if --valid-chrf is off");
-  require(options.valid_target == 0.0 || options.valid_every > 0, "--valid-every", "0",
-          "positive with --valid-target, which a validation must reach");
-  check_valid_target(options);
+  require(options.valid_beam_size >= 0, "--valid-beam-size", std::to_string(options.valid_beam_size),
+          "0 or more");
+  require(options.translates_validation() || !sentence_metric(options), "--valid-beam-size", "0",
+          "positive with --valid-metric bleu or chrf, which are of translations");
+  require(options.translates_validation() || options.valid_script.empty(), "--valid-beam-size", "0",
+          "positive with --valid-script, which scores translations");
+  require(options.valid_every > 0 || options.valid_script.empty(), "--valid-every", "0",
+          "positive with --valid-script");
   static_cast<void>(ValidationScorer(options));
-  check_valid_sets(options);
-  require(options.best == "better" || options.best == kSignificantBest, "--best", options.best,
-          "better or significant");
-  require(options.valid_best.empty() || options.valid_every > 0, "--valid-best", options.valid_best,
-          "absent with --valid-every 0");
-  if (!options.valid_best.empty()) static_cast<void>(parse_valid_best(options.valid_best));
   check_schedule(options);
   require(options.clip_value == 0.0 || options.clip_norm == 0.0, "--clip-value",
           fmt::format("{}", options.clip_value), "0 where --clip-norm is not");

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "backend/dtype.h"
-#include "data/scores/score_protocol.h"
 #include "model/kept_activations.h"
 #include "model/transformer_config.h"
 #include "trainer/precision.h"
@@ -70,31 +69,17 @@ struct TrainOptions {
 
   // Validation, checkpoints, progress
   int64_t valid_every = 1000;  // steps; 0: never
-  bool translates_validation() const {
-    return valid_bleu || valid_chrf || keep_valid_outputs || !valid_script.empty();
-  }
-  int valid_beam_size = 4;
-  float valid_length_penalty = 0.6F;
-  bool valid_bleu = true;
-  bool valid_chrf = false;
-  int64_t valid_max_sentences = 0;       // sentences translated for BLEU and chrF; 0: all
-  std::string valid_tokenize = "auto";   // of BLEU: a name of data/scores/bleu.h, or by
-                                         // resolve_valid_tokenizer()
-  std::string valid_tokenize_with = {};  // its file, if it needs one
-  bool valid_lowercase = false;          // BLEU and chrF ignore case
-  data::ProtocolOptions valid_protocol;  // of BLEU
-  std::vector<std::string> valid_sets;   // NAME SRC TGT ...: text to validate on beside that of the corpus
-  std::string valid_best;                // sets that decide (parse_valid_best()); empty: the first
-  bool keep_valid_outputs = false;       // in the run folder (trainer/files/valid_outputs.h)
-  std::string valid_script;              // command line that scores translations; empty: none
-  double valid_script_limit = 1800.0;    // seconds, after which it is killed
-  std::string best = "better";           // what a new best must be: better, or kSignificantBest
-  std::string valid_metric = "auto";     // best checkpoint by bleu, chrf, loss or perplexity, or by
-                                         // resolve_valid_metric()
-  int patience = 0;                      // stop after this many validations without a better one; 0: never
-  double valid_target = 0.0;             // end when valid_metric is as good as this; 0: never
-  int64_t save_every = 1000;             // steps; 0: only at the end
-  int keep_checkpoints = 10;             // the newest; the best is kept in addition
+  int valid_beam_size = 4;     // 0: nothing is translated
+  bool translates_validation() const { return valid_beam_size > 0; }
+  int64_t valid_max_sentences = 0;      // sentences translated for BLEU and chrF; 0: all
+  std::string valid_tokenize = "auto";  // of BLEU: a name of data/scores/bleu.h, or by
+                                        // resolve_valid_tokenizer()
+  std::string valid_script;             // command line that scores translations; empty: none
+  std::string valid_metric = "auto";    // best checkpoint by bleu, chrf, loss or perplexity, or by
+                                        // resolve_valid_metric()
+  int patience = 0;                     // stop after this many validations without a better one; 0: never
+  int64_t save_every = 1000;            // steps; 0: only at the end
+  int keep_checkpoints = 10;            // the newest; the best is kept in addition
   int64_t log_every = 50;
   double log_seconds = 10.0;         // after which a message is printed within an interval; 0: never
   int64_t check_ranks_every = 1000;  // steps after which the ranks compare their state; 0: at saves only
@@ -120,9 +105,8 @@ struct TrainOptions {
   int threads = 0;               // CPU threads a rank; 0: all that the rank may use
 };
 
-/// --best significant: a new best must be better by a paired bootstrap with p below this.
-inline constexpr const char* kSignificantBest = "significant";
-inline constexpr double kSignificance = 0.05;
+/// The length penalty of the paper, with which validations translate.
+inline constexpr float kValidLengthPenalty = 0.6F;
 
 /// The settings of a preset of the design: tiny, small, base or big. Throws Error(kBadConfiguration) for
 /// another name.

@@ -135,25 +135,11 @@ void visit_options(Options& options, Visit&& visit) {
   visit("shard_optimizer", options.shard_optimizer);
   visit("valid_every", options.valid_every);
   visit("valid_beam_size", options.valid_beam_size);
-  visit("valid_length_penalty", options.valid_length_penalty);
-  visit("valid_bleu", options.valid_bleu);
-  visit("valid_chrf", options.valid_chrf);
   visit("valid_max_sentences", options.valid_max_sentences);
   visit("valid_tokenize", options.valid_tokenize);
-  visit("valid_tokenize_with", options.valid_tokenize_with);
-  visit("valid_lowercase", options.valid_lowercase);
-  visit("valid_protocol", options.valid_protocol.protocol);
-  visit("valid_language", options.valid_protocol.language);
-  visit("valid_tokenized", options.valid_protocol.tokenized);
-  visit("valid_sets", options.valid_sets);
-  visit("valid_best", options.valid_best);
-  visit("keep_valid_outputs", options.keep_valid_outputs);
   visit("valid_script", options.valid_script);
-  visit("valid_script_limit", options.valid_script_limit);
-  visit("best", options.best);
   visit("valid_metric", options.valid_metric);
   visit("patience", options.patience);
-  visit("valid_target", options.valid_target);
   visit("save_every", options.save_every);
   visit("keep_checkpoints", options.keep_checkpoints);
   visit("log_every", options.log_every);
@@ -199,10 +185,6 @@ std::vector<T> values_of() {
     return {Precision::kAuto, Precision::kF32, Precision::kTf32, Precision::kBF16};
   if constexpr (std::is_same_v<T, Reduction>) return {Reduction::kFast, Reduction::kReproducible};
   if constexpr (std::is_same_v<T, ScheduleKind>) return {std::begin(kSchedules), std::end(kSchedules)};
-  if constexpr (std::is_same_v<T, data::ScoreProtocol>)
-    return {std::begin(data::kScoreProtocols), std::end(data::kScoreProtocols)};
-  if constexpr (std::is_same_v<T, data::TokenizedSides>)
-    return {std::begin(data::kTokenizedSides), std::end(data::kTokenizedSides)};
   if constexpr (std::is_same_v<T, OnDivergence>) return {OnDivergence::kStop, OnDivergence::kRepair};
 }
 

@@ -84,7 +84,7 @@ TrainingRun::TrainingRun(Context& context, Communicator& communicator, const Tra
                 .mix = resolved_mix(options, resume_point_, corpus_),
                 .sampled = sampled_text(options, corpus_)}),
       schedule_(schedule_of(options)),
-      valid_sets_(options_, corpus_, communicator_) {
+      valid_sets_(corpus_) {
   options_.logical_shards = shards_;
   options_.mix = data::to_text(batches_.mix());
   options_.precision = resolved_precision(options.precision, resume_point_.precision, context.device());
@@ -97,17 +97,18 @@ TrainingRun::TrainingRun(Context& context, Communicator& communicator, const Tra
   resolve_valid_metric(options_, resume_point_.valid_metric, references);
   resolve_tie(options_, resume_point_.tie, corpus_);
   complete_model(options_.model, options_, corpus_);
-  if (options_.valid_target > 0.0 && valid_sets_.empty()) {
-    fail(ExitCode::kBadConfiguration,
-         "--valid-target is {:g}, but {} has no validation pairs; 'ventris prepare --valid-sets' adds them",
-         options_.valid_target, options_.corpus);
+  if (!options_.valid_script.empty() && valid_sets_.empty()) {
+    fail(
+        ExitCode::kBadConfiguration,
+        "--valid-script needs validations, but {} has no validation pairs; 'ventris prepare --valid-sets' adds "
+        "them",
+        options_.corpus);
   }
   check_schedule_is_validated(options_, !valid_sets_.empty());
-  check_valid_script(options_, !valid_sets_.empty());
   check_same_run_on_all_ranks(communicator_, options_, corpus_);
   state_.corpus_digest = corpus_.digest();
   state_.resume_signature = resume_signature(options_);
-  state_.valid_metric = recorded_metric(options_, valid_sets_.label());
+  state_.valid_metric = recorded_metric(options_);
   state_.logical_shards = shards_;
   state_.mix.plan = options_.mix;
   state_.environment = run_environment(communicator_);
@@ -131,8 +132,7 @@ TrainingRun::TrainingRun(Context& context, Communicator& communicator, const Tra
   if (communicator_.rank() == 0) {
     open_logs();
     forget_best_that_is_gone(options_.model_dir);
-    if (options_.keep_valid_outputs)
-      remove_later_valid_outputs(options_.model_dir, last_checkpoint_.empty() ? -1 : state_.step);
+    remove_later_valid_outputs(options_.model_dir, last_checkpoint_.empty() ? -1 : state_.step);
     saver_.emplace(context_, store_, optimizer_->has_average(),
                    CheckpointSaver::Run{.model_dir = options_.model_dir,
                                         .config = options_.model,
@@ -213,12 +213,11 @@ bool TrainingRun::goes_on() const {
   return !stop_ && !out_of_time_ && state_.step < options_.max_steps &&
          (options_.max_epochs == 0 || state_.position.epoch < options_.max_epochs) &&
          (options_.patience == 0 || state_.validations_without_improvement < options_.patience) &&
-         !target_is_reached() && !batches_.ended(state_.position);
+         !batches_.ended(state_.position);
 }
 
 std::string TrainingRun::what_is_done() const {
   if (state_.step >= options_.max_steps) return fmt::format("has all {} steps", options_.max_steps);
-  if (target_is_reached()) return fmt::format("has reached --valid-target {:g}", options_.valid_target);
   if (options_.max_epochs > 0 && state_.position.epoch >= options_.max_epochs)
     return fmt::format("has all {}", counted(options_.max_epochs, "epoch"));
   if (batches_.ended(state_.position)) return "has all stages of its plan";
@@ -362,7 +361,6 @@ void TrainingRun::save(const std::optional<CheckpointSaver::Best>& best) {
   check_ranks();  // a checkpoint requires a state on which all ranks agree
   wait_for_save();
   const OptimizerState optimizer = whole_state();
-  if (script_) script_->save_begins(state_.step);
   std::string path;
   if (saver_)
     path = saver_->save(state_, optimizer, fmt::format("step {} of: {}", state_.step, command_), best);
@@ -396,41 +394,33 @@ bool TrainingRun::settle() {
 
 void TrainingRun::record_save() {
   if (status_ != nullptr) status_->saved(saved_step_, last_checkpoint_);
-  if (script_) script_->saved();
 }
 
-bool TrainingRun::wait_for_script() {
-  if (options_.valid_script.empty()) return true;
+void TrainingRun::wait_for_script() {
+  if (options_.valid_script.empty()) return;
   for (bool told = false; true; told = true) {
-    double missing = script_ && script_->works(kLongestSilence) ? 1.0 : 0.0;
-    communicator_.all_reduce_sum({&missing, 1, 1, 1, DType::kF64});
+    double totals[2] = {script_ && script_->works(kLongestSilence) ? 1.0 : 0.0, stop_requested() ? 1.0 : 0.0};
+    communicator_.all_reduce_sum({totals, 1, 2, 2, DType::kF64});
     if (script_) script_->log_arrived(state_.step);
-    if (missing == 0.0) break;
-    double asked = stop_ || stop_requested() ? 1.0 : 0.0;
-    communicator_.all_reduce_sum({&asked, 1, 1, 1, DType::kF64});
-    stop_ = asked > 0.0;
-    if (stop_) {
+    if (totals[0] == 0.0) return;
+    if (stop_ || totals[1] > 0.0) {
       if (script_) script_->stop();
-      progress_.message("--valid-script is stopped; the next start runs it for what has no score");
-      return false;
+      return progress_.message("--valid-script is stopped, without its score");
     }
     if (!told) progress_.message("waiting for --valid-script");
     progress_.goes_on(state_.step, "waiting for --valid-script");
   }
-  if (script_) script_->finish();
-  return true;
 }
 
 TrainResult TrainingRun::finish() {
   const bool early = stop_ && state_.step < options_.max_steps;
   const bool validates = validation_ && options_.valid_every > 0 && !early && state_.step > first_step_;
   if (validates && validated_step_ != state_.step) validate();
-  if (script_ && stop_) script_->stop();
   if (saved_step_ != state_.step) save();
   wait_for_save();
   check_surroundings();
-  const bool scored = wait_for_script();
-  const bool stopped = stop_ && (early || state_.validation_pending != 0 || !scored);
+  wait_for_script();
+  const bool stopped = stop_ && (early || state_.validation_pending != 0);
   if (!nothing_to_do_) {
     const char* how = stopped ? "stopped on request" : "done";
     progress_.message(fmt::format("{} at step {} after {}, saved in {}", how, state_.step,

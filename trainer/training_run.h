@@ -39,7 +39,7 @@ class TrainingRun {
   TrainingRun(Context& context, Communicator& communicator, const TrainOptions& options,
               const std::string& command, RunStatus* status);
 
-  /// False at the end of training: by steps, epochs, minutes, patience, target or request.
+  /// False at the end of training: by steps, epochs, minutes, patience or request.
   bool goes_on() const;
   data::GlobalBatch begin_step();  // counts the step and returns its sentence pairs
   /// Enqueues the whole step: forward and backward, the sums over the ranks, Adam (TrainingStep). False if it
@@ -88,13 +88,12 @@ class TrainingRun {
   void describe_run();
   std::string what_is_done() const;  // the limit that a finished run reached
   OptimizerState whole_state();      // on rank 0 of all elements; all ranks must call it
-  /// Wait on all ranks, which exchange messages. False: a stop leaves scores for the next start.
+  /// Wait on all ranks, which exchange messages. A stop ends the wait for scores.
   void wait_for_save();
-  bool wait_for_script();
+  void wait_for_script();
   void record_save();  // in status.json: the last checkpoint is on the disk
   double seconds_of_run() const, seconds_left() const, epochs() const;
   IntervalMetrics interval_metrics() const;
-  bool target_is_reached() const;  // the best model so far is as good as --valid-target
   void sign(ValidationMetrics& metrics);
 
   Context& context_;

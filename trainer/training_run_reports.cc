@@ -29,26 +29,17 @@ bool has_last_end(const data::MixPlan& plan) {
 void TrainingRun::open_logs() {
   const int64_t last_step = last_checkpoint_.empty() ? -1 : state_.step;
   metrics_.emplace(options_.model_dir, last_step, validation_is_pending());
-  if (!options_.valid_script.empty()) {
-    script_ = std::make_shared<ValidationScript>(
-        options_, ValidationScript::Start{.step = last_step, .validates_again = validation_is_pending()},
-        *metrics_, progress_);
-  }
-  const auto open_events = [&] {
-    tensorboard_ = std::make_shared<TensorBoardLog>(options_.model_dir);
-    metrics_->set_listener([this](const nlohmann::ordered_json& line) { tensorboard_->write_line(line); });
-  };
-  if (nothing_to_do_) {
-    if (options_.tensorboard && script_ && script_->works(std::chrono::milliseconds(0))) open_events();
-    return;
-  }
-  if (!script_) remove_later_script_texts(options_.model_dir, last_step);
+  if (nothing_to_do_) return;
+  if (!options_.valid_script.empty())
+    script_ = std::make_shared<ValidationScript>(options_, *metrics_, progress_);
   if (last_step >= 0) {
     metrics_->write_resumed(describe_resumed_start(communicator_, options_.model_dir, last_checkpoint_,
                                                    context_.device() == Device::kCuda ? "cuda" : "cpu",
                                                    state_.step, metrics_->last_dropped()));
   }
-  if (options_.tensorboard) open_events();
+  if (!options_.tensorboard) return;
+  tensorboard_ = std::make_shared<TensorBoardLog>(options_.model_dir);
+  metrics_->set_listener([this](const nlohmann::ordered_json& line) { tensorboard_->write_line(line); });
 }
 
 void TrainingRun::complete_step(const data::GlobalBatch& batch) {
@@ -67,8 +58,7 @@ void TrainingRun::complete_step(const data::GlobalBatch& batch) {
   whole_run_.target_tokens += batch.target_tokens;
   state_.elapsed_seconds = elapsed_before_ + seconds_of_run();
   if (state_.step - first_step_ == kStepsToKnowTheRate && seconds_left() >= kWorthTelling) {
-    const bool may_end_before =
-        options_.valid_target > 0.0 || options_.patience > 0 || has_last_end(batches_.mix());
+    const bool may_end_before = options_.patience > 0 || has_last_end(batches_.mix());
     progress_.message(fmt::format("{} steps in {}: at this rate the rest takes {} {}", kStepsToKnowTheRate,
                                   duration_text(seconds_of_run()), may_end_before ? "at most" : "about",
                                   duration_text(seconds_left())));

@@ -28,11 +28,6 @@ void keep_outputs(const std::string& model_dir, int64_t step, const ValidationSe
 
 }  // namespace
 
-bool TrainingRun::target_is_reached() const {
-  return options_.valid_target > 0.0 && state_.best_step > 0 &&
-         !is_better(options_.valid_metric, options_.valid_target, state_.best_metric);
-}
-
 bool TrainingRun::validation_is_pending() const {
   // A run that begins with another's parameters starts with their scores.
   const bool is_due = state_.validation_pending != 0 ||
@@ -84,26 +79,16 @@ void TrainingRun::validate() {
   }
   ValidationMetrics& metrics = measured->metrics;
   const double metric = metrics.of(options_.valid_metric);
-  Measured compared{.metric = metric, .sentences = std::move(measured->sentences), .weights = {}};
-  for (const ValidationSet* set : valid_sets_.deciding()) compared.weights.push_back(set->weight);
-  const ValidationScorer& scorer = validation_->scorer();
   // Others, where a start ended, must not change what a later start does.
   const bool is_due = validation_is_due();
-  if (is_due) count_validation(options_, scorer, compared, state_);
-  const bool better = take_best(options_, scorer, compared, state_, progress_);
-  metrics.p_value = compared.p_value;
+  if (is_due) count_validation(options_, metric, state_);
+  const bool better = take_best(options_, metric, state_);
   sign(metrics);
-  if (metrics_ && options_.keep_valid_outputs)
-    keep_outputs(options_.model_dir, state_.step, valid_sets_, measured->translations);
+  if (metrics_) keep_outputs(options_.model_dir, state_.step, valid_sets_, measured->translations);
   if (metrics_) metrics_->write(metrics);
-  if (script_) script_->start(state_.step, valid_sets_, measured->translations);
+  if (script_) script_->start(state_.step, valid_sets_);
   progress_.validation(metrics, better, std::chrono::duration<double>(Clock::now() - begin).count());
   if (is_due) count_for_plateau(options_, metric, state_, metrics_ ? &*metrics_ : nullptr, progress_);
-  if (target_is_reached()) {
-    progress_.message(fmt::format("valid {} {:.4g} of step {} reaches the target, {:g}: training is done",
-                                  options_.valid_metric, state_.best_metric, state_.best_step,
-                                  options_.valid_target));
-  }
   if (is_due && stage_has_stalled(batches_, state_)) {
     const int64_t stage = state_.position.mix.stage;
     state_.position = batches_.after_stage(state_.position);

@@ -2,7 +2,6 @@
 #include "trainer/validation.h"
 
 #include <algorithm>
-#include <span>
 #include <string>
 #include <utility>
 
@@ -79,43 +78,16 @@ std::optional<Validated> Validation::run(Transformer& transformer, ParameterStor
       add_scores(set, results[set]);
     }
   }
-  Validated validated{.metrics = decisive_metrics(results), .sentences = {}, .translations = {}};
+  Validated validated{.metrics = results.front().metrics, .translations = {}};
   validated.metrics.step = step;
-  const auto kind = sentence_metric(options_);
   for (size_t set = 0; set < count; ++set) {
     OfSet& result = results[set];
-    const bool decides = sets_.all()[set].weight > 0.0;
-    if (kind && decides)
-      validated.sentences.push_back(*(*kind == data::MetricKind::kBleu ? result.bleu : result.chrf));
     if (options_.translates_validation()) validated.translations.push_back(std::move(result.translations));
-    if (decides && sets_.deciding().size() == 1) continue;
+    if (set == 0) continue;
     result.metrics.name = sets_.all()[set].name;
     validated.metrics.sets.push_back(std::move(result.metrics));
   }
   return validated;
-}
-
-ValidationMetrics Validation::decisive_metrics(const std::vector<OfSet>& results) const {
-  const auto number = [&](const ValidationSet* set) { return static_cast<size_t>(set - sets_.all().data()); };
-  const ValidationMetrics& first = results[number(sets_.deciding().front())].metrics;
-  if (sets_.deciding().size() == 1) return first;
-  ValidationMetrics mean = {.has_bleu = first.has_bleu, .has_chrf = first.has_chrf};
-  double total = 0.0;
-  std::vector<data::WeightedSet> counted;
-  for (const ValidationSet* set : sets_.deciding()) {
-    const OfSet& result = results[number(set)];
-    total += set->weight;
-    mean.loss += set->weight * result.metrics.loss;
-    mean.nll += set->weight * result.metrics.nll;
-    mean.bleu += set->weight * result.metrics.bleu;
-    mean.chrf += set->weight * result.metrics.chrf;
-    if (result.bleu) counted.push_back({.weight = set->weight, .systems = std::span(&*result.bleu, 1)});
-  }
-  for (double* sum : {&mean.loss, &mean.nll, &mean.bleu, &mean.chrf}) *sum /= total;
-  if (!counted.empty())
-    mean.bleu_interval =
-        interval_of(data::bootstrap_estimate(scorer_.bleu(), counted, kValidResamples, kValidSeed));
-  return mean;
 }
 
 bool Validation::add_loss(Transformer& transformer, size_t set, OfSet& result, const Stops& stops) {
@@ -158,7 +130,7 @@ bool Validation::add_loss(Transformer& transformer, size_t set, OfSet& result, c
 BeamSearchOptions Validation::search_options() const {
   const data::Tokenizer& tokenizer = corpus_.tokenizers().target();
   return {.beam_size = options_.valid_beam_size,
-          .length_penalty = options_.valid_length_penalty,
+          .length_penalty = kValidLengthPenalty,
           .batch_rows = rows_.search,
           .source_end_id = corpus_.tokenizers().source().end_id(),
           .begin_id = tokenizer.begin_id(),
@@ -187,18 +159,15 @@ void Validation::add_scores(size_t set, OfSet& result) const {
   for (int64_t i = 0; i < std::ssize(result.translations); ++i)
     references.push_back(sets_.all()[set].reference(i));
   ValidationMetrics& metrics = result.metrics;
-  if (options_.valid_bleu) {
-    result.bleu = scorer_.count(data::MetricKind::kBleu, result.translations, references);
-    metrics.has_bleu = true;
-    metrics.bleu = scorer_.bleu().score(result.bleu->sums());
-    metrics.bleu_interval =
-        interval_of(data::bootstrap_estimate(scorer_.bleu(), *result.bleu, kValidResamples, kValidSeed));
-  }
-  if (options_.valid_chrf) {
-    result.chrf = scorer_.count(data::MetricKind::kChrf, result.translations, references);
-    metrics.has_chrf = true;
-    metrics.chrf = scorer_.chrf().score(result.chrf->sums());
-  }
+  const data::Statistics bleu = scorer_.count(data::MetricKind::kBleu, result.translations, references);
+  metrics.has_bleu = true;
+  metrics.bleu = scorer_.bleu().score(bleu.sums());
+  metrics.bleu_interval =
+      interval_of(data::bootstrap_estimate(scorer_.bleu(), bleu, kValidResamples, kValidSeed));
+  if (options_.valid_metric != "chrf") return;
+  metrics.has_chrf = true;
+  metrics.chrf =
+      scorer_.chrf().score(scorer_.count(data::MetricKind::kChrf, result.translations, references).sums());
 }
 
 }  // namespace ventris

@@ -35,7 +35,6 @@ inline ValidationRows validation_rows_of(Device device) {
 /// What a validation found.
 struct Validated {
   ValidationMetrics metrics;
-  std::vector<data::Statistics> sentences;  // of each set that decides, if there is a sentence_metric()
   std::vector<std::vector<std::string>> translations;  // of each set; none if nothing was translated
 };
 
@@ -49,9 +48,10 @@ class Validation {
 
   static MicroBatchCapacity capacity(const data::Corpus& corpus, ValidationRows rows);
 
-  /// Loss per target token without dropout and, if requested, BLEU and chrF of beam search against the raw
-  /// reference lines, of each set. Empty on all ranks after a stop request (stop_requested()): the rank ends
-  /// before its next batch of sentences, and the others after theirs. Calls `goes_on` before each batch.
+  /// Loss per target token without dropout and, if requested, BLEU and, as the --valid-metric, chrF of beam
+  /// search against the raw reference lines, of each set. Empty on all ranks after a stop request
+  /// (stop_requested()): the rank ends before its next batch of sentences, and the others after theirs. Calls
+  /// `goes_on` before each batch.
   std::optional<Validated> run(Transformer& transformer, ParameterStore& store, const TransformerIds& ids,
                                int64_t step, const std::function<void()>& goes_on);
   const ValidationScorer& scorer() const { return scorer_; }
@@ -61,7 +61,6 @@ class Validation {
   struct OfSet {
     ValidationMetrics metrics;
     std::vector<std::string> translations;
-    std::optional<data::Statistics> bleu, chrf;
   };
   using Stops = std::function<bool()>;
 
@@ -70,8 +69,6 @@ class Validation {
   bool translate(BeamSearch& search, size_t set, OfSet& result, const Stops& stops);
   void add_scores(size_t set, OfSet& result) const;
   BeamSearchOptions search_options() const;
-  /// Of the sets that decide.
-  ValidationMetrics decisive_metrics(const std::vector<OfSet>& results) const;
 
   Context& context_;
   Communicator& communicator_;

@@ -3,11 +3,8 @@
 
 #include <fmt/core.h>
 
-#include <algorithm>
-#include <array>
 #include <cmath>
 
-#include "data/scores/significance.h"
 #include "trainer/schedule_options.h"
 #include "trainer/text.h"
 
@@ -18,76 +15,19 @@ bool are_better(const std::string& valid_metric, double metric, const TrainingSt
   return state.step > 0 && std::isfinite(metric) && (best_step == 0 || is_better(valid_metric, metric, best));
 }
 
-namespace {
-
-bool are_of_the_same_sentences(const std::vector<data::Statistics>& a,
-                               const std::vector<data::Statistics>& b) {
-  return std::ranges::equal(a, b, [](const data::Statistics& one, const data::Statistics& other) {
-    return one.columns == other.columns && one.values.size() == other.values.size();
-  });
-}
-
-/// Empty if they are not of the same sentences, or there are none.
-std::optional<double> p_value_of(const TrainOptions& options, const ValidationScorer& scorer,
-                                 const Measured& measured, const std::vector<data::Statistics>& best) {
-  const auto kind = sentence_metric(options);
-  if (!kind || best.empty() || !are_of_the_same_sentences(measured.sentences, best)) return std::nullopt;
-  std::vector<std::array<data::Statistics, 2>> systems;
-  for (size_t set = 0; set < best.size(); ++set) systems.push_back({best[set], measured.sentences[set]});
-  std::vector<data::WeightedSet> sets;
-  for (size_t set = 0; set < best.size(); ++set)
-    sets.push_back({.weight = measured.weights[set], .systems = systems[set]});
-  return data::paired_bootstrap_p_value(scorer.metric(*kind), sets, kValidResamples, kValidSeed);
-}
-
-bool is_significant(const std::optional<double>& p_value) {
-  return !p_value || *p_value < kSignificance;
-}
-
-}  // namespace
-
-bool take_best(const TrainOptions& options, const ValidationScorer& scorer, Measured& measured,
-               TrainingState& state, Progress& progress) {
-  const bool by_sentences = options.best == kSignificantBest;
-  if (by_sentences && state.best_step > 0) {
-    measured.p_value = p_value_of(options, scorer, measured, state.best_sentences);
-    if (!measured.p_value) {
-      progress.warning(fmt::format(
-          "--best significant: the scores of the sentences of the best model so far, of step {}, are not known "
-          "or are of other sentences, so a better {} is enough this time",
-          state.best_step, options.valid_metric));
-    }
-  }
-  if (!are_better(options.valid_metric, measured.metric, state, state.best_step, state.best_metric) ||
-      !is_significant(measured.p_value))
-    return false;
-  state.best_metric = measured.metric;
+bool take_best(const TrainOptions& options, double metric, TrainingState& state) {
+  if (!are_better(options.valid_metric, metric, state, state.best_step, state.best_metric)) return false;
+  state.best_metric = metric;
   state.best_step = state.step;
-  if (by_sentences) {
-    state.best_sentences = measured.sentences;
-  } else {
-    state.best_sentences.clear();
-  }
   return true;
 }
 
-void count_validation(const TrainOptions& options, const ValidationScorer& scorer, const Measured& measured,
-                      TrainingState& state) {
+void count_validation(const TrainOptions& options, double metric, TrainingState& state) {
   // Then these are the parameters of the stage before.
   const bool begins_stage = state.position.mix.stage > 0 && state.position.mix.steps == 0;
-  const bool by_sentences = options.best == kSignificantBest;
-  const auto p_value = by_sentences && state.best_due_step > 0
-                           ? p_value_of(options, scorer, measured, state.best_due_sentences)
-                           : std::nullopt;
-  if (are_better(options.valid_metric, measured.metric, state, state.best_due_step, state.best_due_metric) &&
-      is_significant(p_value)) {
-    state.best_due_metric = measured.metric;
+  if (are_better(options.valid_metric, metric, state, state.best_due_step, state.best_due_metric)) {
+    state.best_due_metric = metric;
     state.best_due_step = state.step;
-    if (by_sentences) {
-      state.best_due_sentences = measured.sentences;
-    } else {
-      state.best_due_sentences.clear();
-    }
     state.validations_without_improvement = 0;
   } else if (state.step > 0 && !begins_stage) {
     ++state.validations_without_improvement;

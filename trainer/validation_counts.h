@@ -1,42 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <optional>
 #include <string>
-#include <vector>
 
 #include "trainer/files/checkpoint.h"
 #include "trainer/metrics.h"
 #include "trainer/progress.h"
 #include "trainer/train_options.h"
-#include "trainer/validation_metric.h"
 
 /// What the validations of a run decide: the best model, --patience, `until stalled` and --schedule plateau.
 
 namespace ventris {
-
-/// The result of a validation that is compared with the best.
-struct Measured {
-  double metric = 0.0;                      // --valid-metric
-  std::vector<data::Statistics> sentences;  // of each set that decides; for --best significant
-  std::vector<double> weights;              // of these sets
-  std::optional<double> p_value = {};       // against the best so far, if it was compared by it
-};
 
 /// Whether the parameters of the state are better than the best so far, of best_step (0: none). At step 0
 /// they are those of --init.
 bool are_better(const std::string& valid_metric, double metric, const TrainingState& state, int64_t best_step,
                 double best);
 
-/// Whether they become the best of the run; then the state records them. With --best significant a better
-/// value must also have a p-value below kSignificance. If the state has no sentences of the best so far, or
-/// of others than these, the value alone decides, and a warning says so.
-bool take_best(const TrainOptions& options, const ValidationScorer& scorer, Measured& measured,
-               TrainingState& state, Progress& progress);
+/// Whether they become the best of the run; then the state records them.
+bool take_best(const TrainOptions& options, double metric, TrainingState& state);
 
 /// Counts a validation that was due for --patience and `until stalled`, by the same rule.
-void count_validation(const TrainOptions& options, const ValidationScorer& scorer, const Measured& measured,
-                      TrainingState& state);
+void count_validation(const TrainOptions& options, double metric, TrainingState& state);
 
 /// Counts it for --schedule plateau, as torch.optim.lr_scheduler.ReduceLROnPlateau in relative mode does: the
 /// rate drops by plateau_factor after plateau_patience validations in a row that are not better than the best

@@ -10,7 +10,6 @@
 #include "comm/communicator.h"
 #include "data/scores/fitting_tokenizer.h"
 #include "data/scores/line_tokenizer.h"
-#include "data/scores/score_protocol.h"
 #include "data/scores/unspaced_text.h"
 
 namespace ventris {
@@ -22,45 +21,39 @@ constexpr const char* kUsual = "13a";
 /// The tokenizer of a recorded_metric() that needs no file from the user; empty if there is none.
 std::string recorded_tokenizer(const std::string& recorded) {
   const std::string bleu = "bleu";
-  const std::string metric = recorded.substr(0, recorded.find('|'));  // what follows says no more of it
-  if (metric == bleu) return kUsual;
-  if (!metric.starts_with(bleu + ":")) return "";
-  const std::string label = metric.substr(bleu.size() + 1);
+  if (recorded == bleu) return kUsual;
+  if (!recorded.starts_with(bleu + ":")) return "";
+  const std::string label = recorded.substr(bleu.size() + 1);
   for (const data::BleuTokenizer tokenizer : data::kBleuTokenizers) {
     const std::string name = name_of(tokenizer);
-    if (label != name && !label.starts_with(name + "-")) continue;
-    const bool needs_file = tokenizer != data::BleuTokenizer::kJapaneseMecab &&
-                            data::needs_line_tokenizer({.tokenizer = tokenizer});
-    return needs_file ? "" : name;
+    if (label == name || label.starts_with(name + "-")) return is_valid_tokenizer(tokenizer) ? name : "";
   }
   return "";
-}
-
-bool is_paper(const TrainOptions& options) {
-  return options.valid_protocol.protocol == data::ScoreProtocol::kPaper;
 }
 
 data::BleuOptions bleu_options_of(const TrainOptions& options) {
   const auto tokenizer =
       data::bleu_tokenizer_named(options.valid_tokenize == kAuto ? kUsual : options.valid_tokenize);
-  if (!tokenizer)
-    fail(ExitCode::kBadConfiguration, "--valid-tokenize {}: no such tokenizer", options.valid_tokenize);
-  data::BleuOptions bleu{.tokenizer = *tokenizer,
-                         .tokenizer_path = options.valid_tokenize_with,
-                         .lowercase = options.valid_lowercase};
-  data::load_line_tokenizer(bleu, "--valid-tokenize-with");
+  if (!tokenizer || !is_valid_tokenizer(*tokenizer)) {
+    fail(ExitCode::kBadConfiguration,
+         "--valid-tokenize {}: no such tokenizer; 'ventris evaluate --tokenize' has those that need a file",
+         options.valid_tokenize);
+  }
+  data::BleuOptions bleu{.tokenizer = *tokenizer};
+  data::load_line_tokenizer(bleu, "--valid-tokenize");
   return bleu;
 }
 
 }  // namespace
 
-ValidationScorer::ValidationScorer(const TrainOptions& options)
-    : ValidationScorer(options, bleu_options_of(options)) {}
+bool is_valid_tokenizer(data::BleuTokenizer tokenizer) {
+  return tokenizer == data::BleuTokenizer::kJapaneseMecab ||
+         !data::needs_line_tokenizer({.tokenizer = tokenizer});
+}
 
-ValidationScorer::ValidationScorer(const TrainOptions& options, data::BleuOptions bleu)
-    : paper_(data::paper_protocol(options.valid_protocol, bleu, "--valid-")),
-      bleu_(data::MetricKind::kBleu, {.bleu = bleu, .chrf = {}}),
-      chrf_(data::MetricKind::kChrf, {.bleu = {}, .chrf = {.lowercase = options.valid_lowercase}}) {}
+ValidationScorer::ValidationScorer(const TrainOptions& options)
+    : bleu_(data::MetricKind::kBleu, {.bleu = bleu_options_of(options), .chrf = {}}),
+      chrf_(data::MetricKind::kChrf, {.bleu = {}, .chrf = {}}) {}
 
 const data::Metric& ValidationScorer::metric(data::MetricKind kind) const {
   return kind == data::MetricKind::kBleu ? bleu_ : chrf_;
@@ -68,42 +61,35 @@ const data::Metric& ValidationScorer::metric(data::MetricKind kind) const {
 
 data::Statistics ValidationScorer::count(data::MetricKind kind, std::vector<std::string> translations,
                                          std::vector<std::string> references) const {
-  if (paper_ && kind == data::MetricKind::kBleu) {
-    data::to_paper_words(translations, *paper_, false);
-    data::to_paper_words(references, *paper_, true);
-  }
   return metric(kind).count(translations, {std::move(references)});
 }
 
 std::string ValidationScorer::signature(data::MetricKind kind) const {
   const std::string trials = fmt::format("bs:{}|seed:{}", kValidResamples, kValidSeed);
-  if (paper_ && kind == data::MetricKind::kBleu) return data::paper_signature(*paper_, 1, trials);
   return metric(kind).signature(1, trials);
 }
 
 std::string ValidationScorer::label(data::MetricKind kind) const {
-  if (kind == data::MetricKind::kChrf) return chrf_.options().chrf.lowercase ? "lc" : "";
-  if (paper_) return data::paper_signature(*paper_, 1);
+  if (kind == data::MetricKind::kChrf) return "";
   const std::string tokenizer = data::tokenizer_label(bleu_.options().bleu);
-  if (bleu_.options().bleu.lowercase) return tokenizer + "|lc";
   return tokenizer == kUsual ? "" : tokenizer;
 }
 
 bool ValidationScorer::words_are_phrases(const std::vector<std::string>& references) const {
-  return !paper_ && data::words_are_phrases(references, bleu_.options().bleu);
+  return data::words_are_phrases(references, bleu_.options().bleu);
 }
 
 std::string resolve_valid_tokenizer(TrainOptions& options, const std::string& recorded,
                                     const std::vector<std::string>& references, Communicator& communicator) {
   const bool chooses = options.valid_tokenize == kAuto && recorded_tokenizer(recorded).empty() &&
-                       options.valid_bleu && options.valid_every > 0 && !is_paper(options);
+                       options.translates_validation() && options.valid_every > 0;
   const bool fits_another = chooses && data::words_are_phrases(references, {});
   // Every rank computes BLEU. On every rank, as their options and corpora may still differ.
   const std::vector<std::string> missing =
       communicator.all_gather(fits_another && !data::has_japanese_mecab() ? "MeCab" : "");
   if (options.valid_tokenize != kAuto) return "";
   if (!fits_another) {
-    const std::string before = is_paper(options) ? "" : recorded_tokenizer(recorded);
+    const std::string before = recorded_tokenizer(recorded);
     options.valid_tokenize = before.empty() ? kUsual : before;
     return "";
   }
@@ -115,34 +101,17 @@ std::string resolve_valid_tokenizer(TrainOptions& options, const std::string& re
                      options.valid_tokenize, fitting.reason);
 }
 
-void check_valid_target(const TrainOptions& options) {
-  constexpr double kMost = 100.0;
-  if (!sentence_metric(options) || options.valid_target <= kMost) return;
-  fail(ExitCode::kBadConfiguration,
-       "--valid-target is {:g}, but --valid-metric {} is at most {:g}, so it would never be reached: give a "
-       "lower one, or 0 for none",
-       options.valid_target, options.valid_metric, kMost);
-}
-
 void resolve_valid_metric(TrainOptions& options, const std::string& recorded,
                           const std::vector<std::string>& references) {
-  if (options.valid_metric == kAuto) {
-    const std::string before = metric_of(recorded);
-    if (!before.empty() && (before != "bleu" || options.valid_bleu)) {
-      options.valid_metric = before;
-    } else if (options.valid_bleu && !ValidationScorer(options).words_are_phrases(references)) {
-      options.valid_metric = "bleu";
-    } else {
-      options.valid_metric = options.valid_bleu || options.valid_chrf ? "chrf" : "loss";
-    }
-    options.valid_chrf = options.valid_chrf || options.valid_metric == "chrf";
-  }
-  check_valid_target(options);
-  if (options.best == kSignificantBest && options.valid_every > 0 && !sentence_metric(options)) {
-    fail(ExitCode::kBadConfiguration,
-         "--best significant resamples sentences for BLEU or chrF, but --valid-metric is {}; "
-         "give --valid-metric bleu or chrf",
-         options.valid_metric);
+  if (options.valid_metric != kAuto) return;
+  const std::string before = metric_of(recorded);
+  const bool is_of_translations = before == "bleu" || before == "chrf";
+  if (!options.translates_validation()) {
+    options.valid_metric = before.empty() || is_of_translations ? "loss" : before;
+  } else if (!before.empty()) {
+    options.valid_metric = before;
+  } else {
+    options.valid_metric = ValidationScorer(options).words_are_phrases(references) ? "chrf" : "bleu";
   }
 }
 
@@ -153,13 +122,13 @@ std::optional<data::MetricKind> sentence_metric(const TrainOptions& options) {
 }
 
 std::string metric_of(const std::string& recorded) {
-  return recorded.substr(0, recorded.find_first_of(":|"));
+  return recorded.substr(0, recorded.find(':'));
 }
 
-std::string recorded_metric(const TrainOptions& options, const std::string& sets) {
+std::string recorded_metric(const TrainOptions& options) {
   const auto kind = sentence_metric(options);
   const std::string label = kind ? ValidationScorer(options).label(*kind) : "";
-  return options.valid_metric + (label.empty() ? "" : ":" + label) + (sets.empty() ? "" : "|" + sets);
+  return options.valid_metric + (label.empty() ? "" : ":" + label);
 }
 
 std::string signature_of_metric(const TrainOptions& options) {

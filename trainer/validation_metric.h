@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "data/scores/bleu.h"
 #include "data/scores/metric.h"
-#include "data/scores/paper_bleu.h"
 #include "trainer/train_options.h"
 
 namespace ventris {
@@ -16,8 +16,8 @@ class Communicator;
 /// How translations of validation sets are scored.
 class ValidationScorer {
  public:
-  /// 13a for --valid-tokenize auto. Throws Error(kBadConfiguration) if --valid-tokenize is unknown, and the
-  /// errors of data/scores/line_tokenizer.h and data/scores/score_protocol.h.
+  /// 13a for --valid-tokenize auto. Throws Error(kBadConfiguration) if --valid-tokenize is unknown or needs a
+  /// file, and the errors of data/scores/line_tokenizer.h.
   explicit ValidationScorer(const TrainOptions& options);
 
   const data::Metric& bleu() const { return bleu_; }
@@ -25,28 +25,28 @@ class ValidationScorer {
   const data::Metric& metric(data::MetricKind kind) const;
   data::Statistics count(data::MetricKind kind, std::vector<std::string> translations,
                          std::vector<std::string> references) const;
-  /// Of sacreBLEU, with that of the resamples of the interval; of the paper's protocol its own.
+  /// Of sacreBLEU, with that of the resamples of the interval.
   std::string signature(data::MetricKind kind) const;
-  /// What its scores are compared by: "" for BLEU with 13a and chrF, "zh", "13a|lc", ...
+  /// What its scores are compared by: "" for BLEU with 13a and chrF, "zh", ...
   std::string label(data::MetricKind kind) const;
   /// Whether the lines are of words of phrases for BLEU (data/scores/unspaced_text.h).
   bool words_are_phrases(const std::vector<std::string>& references) const;
 
  private:
-  ValidationScorer(const TrainOptions& options, data::BleuOptions bleu);
-
-  std::optional<data::PaperProtocol> paper_;
   data::Metric bleu_;
   data::Metric chrf_;
 };
 
-/// Resamples of intervals and of --best significant, those of sacreBLEU's defaults.
+/// Whether it is a value of --valid-tokenize: those that need no file from the user are.
+bool is_valid_tokenizer(data::BleuTokenizer tokenizer);
+
+/// Resamples of intervals, those of sacreBLEU's defaults.
 inline constexpr int64_t kValidResamples = 1000;
 inline constexpr uint64_t kValidSeed = 12345;
 
 /// Replaces --valid-tokenize auto: by the tokenizer of the checkpoint of a resumed run, if it recorded one
 /// (`recorded`, from recorded_metric(); "" for a new run); otherwise by the one that fits the references
-/// (data/scores/fitting_tokenizer.h), or 13a if nothing is validated with BLEU or by --valid-protocol paper.
+/// (data/scores/fitting_tokenizer.h), or 13a if nothing is translated.
 /// Returns a message with the choice and its reason, empty for 13a and for the tokenizer of a checkpoint. The
 /// same on every rank; all must call it, whatever their options, as they need not have been compared.
 std::string resolve_valid_tokenizer(TrainOptions& options, const std::string& recorded,
@@ -54,13 +54,9 @@ std::string resolve_valid_tokenizer(TrainOptions& options, const std::string& re
 
 /// Replaces --valid-metric auto: by the metric of the checkpoint of a resumed run (`recorded`, from
 /// recorded_metric(); "" for a new run); otherwise by chrF if the references have no spaces although
-/// --valid-tokenize needs them, or BLEU; if BLEU is not computed, by chrF or else the loss. chrF is computed
-/// if chosen. Throws Error(kBadConfiguration) if --best cannot judge the metric. The same on every rank.
+/// --valid-tokenize needs them, or BLEU; by the loss if nothing is translated. The same on every rank.
 void resolve_valid_metric(TrainOptions& options, const std::string& recorded,
                           const std::vector<std::string>& references);
-
-/// Throws Error(kBadConfiguration) if --valid-metric can never be as good as --valid-target; auto may be.
-void check_valid_target(const TrainOptions& options);
 
 /// BLEU or chrF if that is the --valid-metric, whose scores are of sentences.
 std::optional<data::MetricKind> sentence_metric(const TrainOptions& options);
@@ -69,9 +65,8 @@ std::optional<data::MetricKind> sentence_metric(const TrainOptions& options);
 std::string metric_of(const std::string& recorded);
 
 /// A text that is equal for comparable values of the metric: "chrf", "bleu" with 13a, "bleu:zh" with another
-/// tokenizer, "bleu:13a|lc" without case; "bleu|news" if other sets than usual decide
-/// (ValidationSets::label()).
-std::string recorded_metric(const TrainOptions& options, const std::string& sets);
+/// tokenizer.
+std::string recorded_metric(const TrainOptions& options);
 
 /// The signature of the --valid-metric; "" for the loss and perplexity.
 std::string signature_of_metric(const TrainOptions& options);

@@ -1,63 +1,62 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <sys/types.h>
+
 #include <chrono>
+#include <deque>
+#include <optional>
 #include <string>
-#include <vector>
 
 #include "trainer/metrics.h"
 #include "trainer/progress.h"
-#include "trainer/script_runner.h"
 #include "trainer/train_options.h"
 #include "trainer/validation_sets.h"
 
 namespace ventris {
 
-/// Throws Error(kBadConfiguration) for --valid-script without validations.
-void check_valid_script(const TrainOptions& options, bool has_pairs);
+/// What --valid-script says of a validation set at a step.
+struct ScriptResult {
+  int64_t of_step = 0;
+  std::string set;
+  std::optional<double> score = {};
+  std::string error = {};  // why there is none
+};
 
-/// --valid-script: scores of the translations of validations, which arrive later, on rank 0. Texts without a
-/// score that a resume would find in the log stay on the disk (trainer/files/script_texts.h), and the next
-/// start scores them. A script that fails only leaves an event in the log and a warning.
+/// --valid-script, on rank 0: a command of the user that scores translations beside training, one set after
+/// the other. It reads the texts of trainer/files/valid_outputs.h; what it prints is kept beside them, as
+/// NAME.score and NAME.log. A script that fails, or takes more than half an hour, leaves an event in the log
+/// and a warning. Its process is made by posix_spawn, as a fork is unsafe beside MPI and devices.
 class ValidationScript {
  public:
-  /// Where a start goes on.
-  struct Start {
-    int64_t step;  // of the checkpoint; -1: none
-    bool validates_again;
-  };
+  /// The references must outlive the object.
+  ValidationScript(const TrainOptions& options, MetricsLog& metrics, Progress& progress)
+      : options_(options), metrics_(metrics), progress_(progress) {}
+  ~ValidationScript() { stop(); }
+  ValidationScript(const ValidationScript&) = delete;
+  ValidationScript& operator=(const ValidationScript&) = delete;
 
-  /// After the log was cut: continues with the texts that earlier starts left. The references must outlive
-  /// the object. Throws Error(kIo), data::DataError.
-  ValidationScript(const TrainOptions& options, const Start& start, MetricsLog& metrics, Progress& progress);
-
-  /// The scores of `translations`, one list for each set, are wanted. The sets of one validation are scored
-  /// one after the other; of others only those of the newest validation wait.
-  void start(int64_t step, const ValidationSets& sets,
-             const std::vector<std::vector<std::string>>& translations);
-  /// Writes the results that have arrived to the log, at the present step.
+  /// The outputs of a validation are there. Sets of an earlier one that still wait get no score.
+  void start(int64_t step, const ValidationSets& sets);
+  /// Writes the result that has arrived to the log, at the present step, and goes on with the next set.
   void log_arrived(int64_t step);
-  /// A checkpoint that is written from now on has, once it is on the disk, the lines of the log up to now.
-  void save_begins(int64_t step);
-  void saved();
-  /// Whether scores are missing after that time, for which it waits if so. Also after stop().
-  bool works(std::chrono::milliseconds wait) { return runner_.works(wait); }
-  /// Kills the script; the next start scores what has no score.
-  void stop() { runner_.stop(); }
-  /// At the end of the run: all that was logged is on the disk.
-  void finish();
+  /// Whether scores are missing; if so, after that time.
+  bool works(std::chrono::milliseconds wait) const;
+  /// Kills the script. What has no score gets none.
+  void stop();
 
  private:
   void log(const ScriptResult& result, int64_t step);
-  void forget(std::vector<ScriptTask>& tasks);
+  std::string path_of(const ScriptResult& task, const char* ending) const;
+  /// Returns false if the process cannot be made.
+  bool run(const ScriptResult& task);
+  void read_score(ScriptResult& task, int status) const;
 
   const TrainOptions& options_;
   MetricsLog& metrics_;
   Progress& progress_;
-  int64_t saved_step_;                        // of the last checkpoint, also of one that is being written
-  std::vector<ScriptTask> logged_, covered_;  // since that checkpoint; by it
-  std::vector<ScriptResult> without_run_;
-  ScriptRunner runner_;
+  std::deque<ScriptResult> waiting_;  // the first is being scored while there is a process
+  pid_t process_ = 0;
 };
 
 }  // namespace ventris

@@ -31,28 +31,27 @@ MosesLanguage moses_language(const std::string& code, const std::string& option)
   fail(ErrorKind::kUsage, "{} {}: expected en, de, fr or cs", option, code);
 }
 
-std::optional<PaperProtocol> paper_protocol(const ProtocolOptions& options, BleuOptions& bleu,
-                                            const std::string& prefix) {
+std::optional<PaperProtocol> paper_protocol(const ProtocolOptions& options, BleuOptions& bleu) {
   if (options.protocol != ScoreProtocol::kPaper) {
     if (!options.language.empty() || options.tokenized != TokenizedSides::kNone)
-      fail(ErrorKind::kUsage, "{0}language and {0}tokenized are for {0}protocol paper", prefix);
+      fail(ErrorKind::kUsage, "--language and --tokenized are for --protocol paper");
     return std::nullopt;
   }
   if (options.language.empty())
-    fail(ErrorKind::kUsage, "{0}protocol paper needs the {0}language of the text: en, de, fr or cs", prefix);
+    fail(ErrorKind::kUsage, "--protocol paper needs the --language of the text: en, de, fr or cs");
   const BleuOptions usual;
   if (bleu.tokenizer != usual.tokenizer || bleu.smoothing != usual.smoothing || bleu.lowercase ||
       bleu.effective_order || bleu.smoothing_value >= 0 || bleu.max_ngram_order != usual.max_ngram_order) {
-    fail(ErrorKind::kUsage,
-         "{0}protocol paper fixes how BLEU is computed; it cannot be combined with other options of BLEU, "
-         "such as {0}tokenize and {0}lowercase",
-         prefix);
+    fail(
+        ErrorKind::kUsage,
+        "--protocol paper fixes how BLEU is computed; it cannot be combined with other options of BLEU, such as "
+        "--tokenize and --lowercase");
   }
   bleu = paper_bleu_options();
   const auto has = [&](TokenizedSides side) {
     return options.tokenized == side || options.tokenized == TokenizedSides::kBoth;
   };
-  return PaperProtocol{.language = moses_language(options.language, prefix + "language"),
+  return PaperProtocol{.language = moses_language(options.language, "--language"),
                        .hypotheses_are_tokenized = has(TokenizedSides::kHypotheses),
                        .references_are_tokenized = has(TokenizedSides::kReferences)};
 }

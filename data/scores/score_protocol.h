@@ -19,18 +19,16 @@ inline constexpr TokenizedSides kTokenizedSides[] = {TokenizedSides::kNone, Toke
                                                      TokenizedSides::kReferences, TokenizedSides::kBoth};
 const char* name_of(TokenizedSides sides);
 
-/// How a user asks for a protocol: --protocol, --language and --tokenized, or train --valid-protocol and so
-/// on.
+/// How a user asks for a protocol: --protocol, --language and --tokenized.
 struct ProtocolOptions {
   ScoreProtocol protocol = ScoreProtocol::kSacrebleu;
   std::string language = {};  // of the paper's protocol
   TokenizedSides tokenized = TokenizedSides::kNone;
 };
 
-/// The paper's protocol if requested; then `bleu` becomes its BLEU. `prefix` is what the names of the options
-/// begin with: "--" or "--valid-". Throws DataError kUsage if the options are inconsistent.
-std::optional<PaperProtocol> paper_protocol(const ProtocolOptions& options, BleuOptions& bleu,
-                                            const std::string& prefix);
+/// The paper's protocol if requested; then `bleu` becomes its BLEU. Throws DataError kUsage if the options
+/// are inconsistent.
+std::optional<PaperProtocol> paper_protocol(const ProtocolOptions& options, BleuOptions& bleu);
 
 /// Lines in the form that the protocol compares.
 void to_paper_words(std::vector<std::string>& lines, const PaperProtocol& protocol, bool references);

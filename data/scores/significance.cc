@@ -106,35 +106,6 @@ std::vector<Scores> bootstrap(const Metric& metric, std::span<const Statistics> 
   return scores;
 }
 
-double total_weight(std::span<const WeightedSet> sets) {
-  double total = 0.0;
-  for (const WeightedSet& set : sets) total += set.weight;
-  return total;
-}
-
-/// For each system, of each resample the mean of the scores of the sets; those of a single set as they are.
-std::vector<Scores> bootstrap_means(const Metric& metric, std::span<const WeightedSet> sets,
-                                    int64_t resamples, uint64_t seed) {
-  if (sets.size() == 1) return bootstrap(metric, sets.front().systems, resamples, seed);
-  std::vector<Scores> means;
-  for (const WeightedSet& set : sets) {
-    const auto number = static_cast<uint64_t>(&set - sets.data());  // other draws for each set
-    const std::vector<Scores> scores = bootstrap(metric, set.systems, resamples, seed + number);
-    if (means.empty())
-      means.assign(scores.size(),
-                   {.values = std::vector<double>(scores.front().values.size()), .single = false});
-    for (size_t s = 0; s < scores.size(); ++s) {
-      for (size_t i = 0; i < scores[s].values.size(); ++i)
-        means[s].values[i] += set.weight * scores[s].values[i];
-    }
-  }
-  const double total = total_weight(sets);
-  for (Scores& scores : means) {
-    for (double& value : scores.values) value /= total;
-  }
-  return means;
-}
-
 /// The share of `differences` above the real one; both counts are increased by one, so that the p-value is
 /// not too low.
 double p_value(const std::vector<double>& differences, double real_difference) {
@@ -173,13 +144,7 @@ Metric with_whole_smoothing(const Metric& metric) {
 
 Estimate bootstrap_estimate(const Metric& metric, const Statistics& statistics, int64_t resamples,
                             uint64_t seed) {
-  const WeightedSet set{.weight = 1.0, .systems = std::span(&statistics, 1)};
-  return bootstrap_estimate(metric, std::span(&set, 1), resamples, seed);
-}
-
-Estimate bootstrap_estimate(const Metric& metric, std::span<const WeightedSet> sets, int64_t resamples,
-                            uint64_t seed) {
-  Scores scores = bootstrap_means(metric, sets, resamples, seed).front();
+  Scores scores = bootstrap(metric, std::span(&statistics, 1), resamples, seed).front();
   std::sort(scores.values.begin(), scores.values.end());
   long double sum = 0;  // sacreBLEU's mean is exact here
   for (const double score : scores.values) sum += score;
@@ -200,15 +165,6 @@ std::vector<PairedResult> paired_bootstrap(const Metric& metric, std::span<const
     results.push_back(result);
   }
   return results;
-}
-
-double paired_bootstrap_p_value(const Metric& metric, std::span<const WeightedSet> sets, int64_t resamples,
-                                uint64_t seed) {
-  const std::vector<Scores> scores = bootstrap_means(metric, sets, resamples, seed);
-  double difference = 0.0;
-  for (const WeightedSet& set : sets)
-    difference += set.weight * (metric.score(set.systems[1].sums()) - metric.score(set.systems[0].sums()));
-  return bootstrap_p_value(scores[1], scores[0], difference / total_weight(sets));
 }
 
 std::vector<PairedResult> paired_randomization(const Metric& metric, std::span<const Statistics> systems,

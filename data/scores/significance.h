@@ -20,21 +20,6 @@ struct Estimate {
 Estimate bootstrap_estimate(const Metric& metric, const Statistics& statistics, int64_t resamples,
                             uint64_t seed);
 
-/// Sentences of one of several sets, with the weight of its score in a mean over them.
-struct WeightedSet {
-  double weight;                        // positive
-  std::span<const Statistics> systems;  // as for paired_bootstrap()
-};
-
-/// The same of the mean of the scores of sets, each of which is resampled by itself.
-Estimate bootstrap_estimate(const Metric& metric, std::span<const WeightedSet> sets, int64_t resamples,
-                            uint64_t seed);
-
-/// The p-value of paired_bootstrap() of the second system against the first, by the mean of the scores of
-/// sets, each of which is resampled by itself.
-double paired_bootstrap_p_value(const Metric& metric, std::span<const WeightedSet> sets, int64_t resamples,
-                                uint64_t seed);
-
 /// One system of a comparison. The first system is the baseline, which has no p-value.
 struct PairedResult {
   double score = 0.0;

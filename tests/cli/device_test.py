@@ -255,7 +255,7 @@ class EmulatedDevice(DeviceTest):
         model = dict(zip(MODEL[::2], MODEL[1::2]))
         model.update({"--valid-every": 2, "--max-steps": 2})
         model.update({"--valid-beam-size": 2, "--valid-max-sentences": 2})
-        model.update({"--ema": 0.5, "--valid-chrf": "yes"})
+        model.update({"--ema": 0.5, "--valid-metric": "chrf"})
         words = [str(word) for pair in model.items() for word in pair]
         start = ["train", "--corpus", self.corpus, *words, "--model-dir"]
         self.succeed(*start, self.path("valid-cpu"), "--device", "cpu")

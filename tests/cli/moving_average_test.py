@@ -71,7 +71,7 @@ class MovingAverage(support.CommandLineTest):
         output = self.train(
             "ranks",
             *("--ema", 0.5, "--max-steps", 20, "--logical-shards", 2, "--json"),
-            *("--valid-chrf", "yes", "--valid-metric", "chrf", "--valid-max-sentences", 5),
+            *("--valid-metric", "chrf", "--valid-max-sentences", 5),
             valid_every=10,
             ranks=2,
         )
@@ -85,7 +85,7 @@ class MovingAverage(support.CommandLineTest):
     def test_bad_options_are_refused(self):
         start = ("train", "--corpus", self.corpus, "--model-dir", self.path("bad"))
         self.refuse(64, *start, "--ema", 1, says="--ema")
-        self.refuse(78, *start, "--valid-metric", "chrf", says=["--valid-metric", "--valid-chrf is off"])
+        self.refuse(78, *start, "--valid-metric", "chrf", "--valid-beam-size", 0, says=["--valid-metric", "--valid-beam-size is 0"])
 
 
 if __name__ == "__main__":

@@ -108,7 +108,7 @@ class Help(support.CommandLineTest):
         training = r"mpirun -np 2 ventris (train --corpus .*)\n", r"MPIRUN\[@\]}\" ventris (train --corpus .*) --device \"\$device\"\n"
         shown, run = (re.search(how, text)[1].split() for how, text in zip(training, (readme, script)))
         self.assertEqual(shown, run)
-        self.assertIn("--valid-target", run)
+        self.assertIn("--max-steps", run)
         before = readme.split("$ mpirun", 1)[0]
         for option in ("--allow-run-as-root", "--oversubscribe"):
             self.assertIn(option, before, "what the first mpirun line needs is told before it")
@@ -266,7 +266,6 @@ class WrongOptions(support.CommandLineTest):
             ("--preset", "huge", "tiny, small, base, big"),
             ("--precision", "f16", "f32, bf16"),
             ("--precision", "int8", "f32, bf16"),
-            ("--valid-bleu", "maybe", "yes nor no"),
         ):
             self.refuse(64, "train", option, value, says=[option, says])
 
@@ -293,17 +292,11 @@ class WrongOptions(support.CommandLineTest):
         files = ("--corpus", self.path("none.h5"), "--model-dir", self.path("m"))
         for option, value, off, on in (
             ("patience", 3, ("--valid-every", 0), ()),
-            ("valid-script-limit", 5, (), ("--valid-script", "true")),
-            ("valid-tokenize", "char", ("--valid-bleu", "no"), ()),
+            ("valid-tokenize", "char", ("--valid-beam-size", 0), ()),
         ):
             for command in (("train", *files), ("plan", *files)):
                 self.refuse(64, *command, f"--{option}", value, *off, says=[f"--{option} has no effect", "leave it out"])
                 self.refuse(66, *command, f"--{option}", value, *on, says="none.h5")
-        for metric in ("bleu", "chrf"):
-            words = ("train", *files, "--valid-chrf", "yes", "--valid-metric", metric, "--valid-target")
-            self.refuse(78, *words, 200, says=["--valid-target is 200", f"--valid-metric {metric} is at most 100"])
-            self.refuse(66, *words, 100, says="none.h5")
-        self.refuse(66, "train", *files, "--valid-metric", "loss", "--valid-target", 200, says="none.h5")
         self.refuse(64, "order", "--model-dir", self.path("m"), "--preset", "big", "--steps", 1, says=["--model-dir", "--preset"])
 
     def test_an_output_is_not_the_input_of_another(self):

@@ -30,7 +30,6 @@ CHANGED = {
 PEAK = ["--peak-learning-rate", "0.001"]
 RESTARTS = ["--schedule", "cosine", "--restart-steps", "9000"]
 PLATEAU = ["--schedule", "plateau", "--valid-every", "1"]
-MODEL = os.path.join(support.SOURCE_DIR, "tests", "golden", "line_tokenizers.model")
 TOGETHER = {
     "init-optimizer": ["--init-optimizer", "keep", "--init", "none.h5"],
     "init-vocabulary": ["--init-vocabulary", "extend", "--init", "none.h5"],
@@ -48,16 +47,8 @@ TOGETHER = {
     "plateau-factor": PEAK + PLATEAU + ["--plateau-factor", "0.5"],
     "plateau-threshold": PEAK + PLATEAU + ["--plateau-threshold", "0.01"],
     "weight-decay-vectors": ["--weight-decay-vectors", "--weight-decay", "0.01"],
-    "valid-target": ["--valid-target", "5", "--valid-every", "1"],
-    "valid-set": ["--valid-set", "more", "none.en", "none.de"],  # not read without validations
-    "valid-protocol": ["--valid-protocol", "paper", "--valid-language", "de"],
-    "valid-language": ["--valid-protocol", "paper", "--valid-language", "de"],
-    "valid-tokenized": ["--valid-protocol", "paper", "--valid-language", "de", "--valid-tokenized", "both"],
     "valid-script": ["--valid-script", "true", "--valid-every", "1"],
-    "valid-script-limit": ["--valid-script-limit", "900", "--valid-script", "true", "--valid-every", "1"],
     "patience": ["--patience", "1", "--valid-every", "1"],
-    "valid-best": ["--valid-best", "valid", "--valid-every", "1"],
-    "valid-tokenize-with": ["--valid-tokenize-with", MODEL, "--valid-tokenize", "spm"],
 }
 # How a refusal names what differs, where not as the option.
 NAMES = {

@@ -130,7 +130,7 @@ class RunFolder(support.CommandLineTest):
         self.assertEqual(shlex.split(self.text("ranks", "command.txt")), words)
 
     def test_config_json_is_a_configuration(self):
-        options = ["--preset", "small", "--dropout", 0.123, "--pre-norm", "--ema", 0.5, "--valid-chrf", "yes"]
+        options = ["--preset", "small", "--dropout", 0.123, "--pre-norm", "--ema", 0.5, "--valid-metric", "chrf"]
         options += ["--max-steps", 2, "--seed", 2**63 + 1, "--positions", "marian", "--adam-epsilon", 3e-9]
         self.succeed(*self.train("first", *options))
         config = self.path("first", "config.json")
@@ -158,20 +158,6 @@ class RunFolder(support.CommandLineTest):
             self.assertEqual([self.text("done", name) for name in names], before)
         self.succeed(*self.train("done", "--max-steps", 8))
         self.assertNotEqual(self.text("done", "command.txt"), before[0])
-
-    def test_a_file_that_config_json_names_can_be_taken_back(self):
-        self.succeed(*self.train("plain", "--max-steps", 1))
-        model = os.path.join(support.GOLDEN_DIR, "line_tokenizers.model")
-        self.succeed(
-            *self.train("named", "--max-steps", 1, "--initial-model", self.path("plain")),
-            *("--valid-tokenize", "spm", "--valid-tokenize-with", model)
-        )
-        again = ("train", "--config", self.path("named", "config.json"), "--model-dir", self.path("back"))
-        again += ("--valid-tokenize", "13a", "--initial-model", "")
-        self.refuse(64, *again, says="13a takes no file")
-        self.succeed(*again, "--valid-tokenize-with", "")
-        config = json.loads(self.text("back", "config.json"))
-        self.assertEqual((config["valid_tokenize_with"], config["initial_model"]), ("", ""))
 
     def test_json_that_is_no_configuration(self):
         self.write("cut.json", '{"corpus": "a')

@@ -13,7 +13,7 @@ STEPS = 1000
 MODEL = [
     *("--encoder-layers", 1, "--decoder-layers", 1, "--d-model", 8, "--d-ff", 8, "--heads", 1, "--threads", 1),
     *("--batch-source-tokens", 192, "--batch-target-tokens", 192, "--logical-shards", 2, "--log-every", 1),
-    *("--valid-bleu", "no", "--precision", "f32", "--reduction", "reproducible"),
+    *("--valid-beam-size", 0, "--precision", "f32", "--reduction", "reproducible"),
 ]
 
 

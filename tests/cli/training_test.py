@@ -230,18 +230,6 @@ class Train(support.CommandLineTest):
         self.assertEqual(result.returncode, 78)
         self.assertEqual(self.read(self.checkpoint("never", 2)), before)
 
-    def test_two_ranks_end_at_the_target(self):
-        target = 5.2
-        options = ["--valid-every", 5, "--valid-bleu", "no", "--valid-metric", "loss", "--valid-target", target]
-        self.succeed(*self.train("target", *options, "--max-steps", 100000, "--max-minutes", 3),
-                     ranks=2 if support.MPIEXEC else 1)  # fmt: skip
-        status = self.status("target")
-        self.assertEqual((status["state"], status["exit_code"]), ("done", 0))
-        lines = [json.loads(line) for line in self.read(self.path("target", "metrics.jsonl")).splitlines()]
-        values = [line["valid_loss"] for line in lines if "valid_loss" in line]
-        self.assertTrue(values[-1] <= target and all(value > target for value in values[:-1]), values)
-        self.refuse(78, *self.train("none", "--valid-target", target), says="--valid-every")
-
     def test_settings_that_cannot_be(self):
         self.refuse(78, *self.train("bad", "--max-positions", 4), says="max")
         self.refuse(78, *self.train("bad", "--heads", 3), says="heads")

@@ -63,10 +63,10 @@ class WholeRun(support.CommandLineTest):
         settings |= {"--schedule": "constant", "--peak-learning-rate": 0.01, "--warmup-steps": 20, "--max-steps": STEPS}
         settings |= {"--reduction": "reproducible", "--logical-shards": 2, "--mix": f"{cls.folder}/plan"}
         settings |= {"--save-every": 10, "--valid-every": 20, "--keep-checkpoints": 40, "--log-every": 5, "--digest-every": 10}
-        settings |= {"--valid-best": "news=2,talk=1", "--valid-max-sentences": 6, "--valid-beam-size": 1, "--valid-metric": "loss"}
+        settings |= {"--valid-max-sentences": 6, "--valid-beam-size": 1, "--valid-metric": "loss"}
         settings |= {"--valid-script": "sleep 0.05; wc -w < $VENTRIS_TRANSLATIONS"}
         flat = [word for pair in settings.items() for word in pair]
-        words = ("--corpus", cls.corpus, "--model-dir", f"{cls.folder}/{name}", *flat, "--tensorboard", "--keep-valid-outputs")
+        words = ("--corpus", cls.corpus, "--model-dir", f"{cls.folder}/{name}", *flat, "--tensorboard")
         return support.command("train", *words)
 
     @classmethod

@@ -180,7 +180,7 @@ TEST_F(RanksTest, AnOptimizerInSharesHasTheBitsOfAWholeOneAlsoWhereRunsResumeWit
     whole.clip_norm = 1.0;
     whole.ema = 0.9;
     whole.valid_every = 5;
-    whole.valid_bleu = false;
+    whole.valid_beam_size = 0;
     whole.valid_metric = "loss";
     whole.digest_every = 5;
     const TrainResult expected = train_on_all(whole);

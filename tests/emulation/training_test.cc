@@ -74,7 +74,7 @@ TEST_F(CudaTraining, AWarmUpOfTheBatchTrainsAsOnTheCpu) {
   on_cpu.logical_shards = 2;
   on_cpu.batch_warmup = 2;
   on_cpu.valid_every = 4;
-  on_cpu.valid_bleu = false;
+  on_cpu.valid_beam_size = 0;
   on_cpu.valid_metric = "loss";
   expect_same_log(on_cpu);
 }
@@ -87,7 +87,7 @@ TEST_F(CudaTraining, LossAndNormOfEveryStepAreThoseOfTheCpu) {
   on_cpu.clip_norm = 1.0;
   on_cpu.weight_decay = 0.1;
   on_cpu.valid_every = 4;
-  on_cpu.valid_bleu = false;
+  on_cpu.valid_beam_size = 0;
   on_cpu.valid_metric = "loss";
   expect_same_log(on_cpu);
 }
@@ -98,7 +98,7 @@ TEST_F(CudaTraining, LossAndNormOfWeightedPairsAreThoseOfTheCpu) {
       testing::write_weighted_corpus(testing::tiny_corpus(), runs_ / "weighted.h5",
                                      [](int64_t pair) { return 0.7F * static_cast<float>(pair % 4); });
   on_cpu.valid_every = 2;
-  on_cpu.valid_bleu = false;
+  on_cpu.valid_beam_size = 0;
   on_cpu.valid_metric = "loss";
   expect_same_log(on_cpu);
 }

@@ -36,7 +36,7 @@ class CudaValidation : public ::testing::Test {
     const auto model = load_model(context, checkpoint_, DType::kF32);
     Transformer transformer(context, model->config, model->store, model->ids,
                             Validation::capacity(corpus_, rows), KeptActivations::kNone);
-    const ValidationSets sets(run_, corpus_, *communicator_);
+    const ValidationSets sets(corpus_);
     Validation validation(context, *communicator_, corpus_, sets, run_, rows);
     return validation.run(transformer, model->store, model->ids, 1, [] {}).value().metrics;
   }

@@ -23,7 +23,6 @@ class EarlyStopping : public ::testing::TestWithParam<std::string> {
   TrainOptions options() const {
     TrainOptions options = testing::tiny_run_options(testing::tiny_corpus(), runs_ / "run");
     options.valid_metric = GetParam();
-    options.valid_bleu = options.valid_chrf = true;
     options.valid_every = 2;
     options.max_steps = 400;
     options.patience = 3;
@@ -77,38 +76,6 @@ TEST_P(EarlyStopping, AnEqualValueIsNoBetter) {
   EXPECT_EQ(result.step, 8);
   EXPECT_EQ(result.best_step, 2);
   EXPECT_EQ(read_best(run.model_dir), path_of_checkpoint(run.model_dir, 2));
-}
-
-TEST_P(EarlyStopping, EndsAtTheTargetAndStaysThere) {
-  TrainOptions run = options();
-  run.warmup_steps = 4000;
-  run.learning_rate_scale = more_is_better() ? 200.0 : 2000.0;
-  run.model_dir = runs_ / "whole";
-  const TrainResult whole = train_alone(run);
-  // The second value that is better than all before it.
-  double target = 0.0;
-  int64_t expected_step = 0;
-  int improvements = 0;
-  for (const auto& line : metrics_of(run, "valid_loss")) {
-    const double value = line["valid_" + GetParam()];
-    if (improvements > 0 && !(more_is_better() ? value > target : value < target)) continue;
-    target = value;
-    expected_step = line["step"];
-    if (++improvements == 2) break;
-  }
-  ASSERT_EQ(improvements, 2) << "nothing gets better: the run tells nothing";
-  ASSERT_LT(expected_step, whole.step);
-
-  run.model_dir = runs_ / "run";
-  run.valid_target = target;
-  const TrainResult result = train_alone(run);
-  EXPECT_EQ(result.end, TrainEnd::kDone);
-  EXPECT_EQ(result.step, expected_step);
-  EXPECT_EQ(result.best_step, expected_step);
-  EXPECT_EQ(result.last_checkpoint, path_of_checkpoint(run.model_dir, expected_step));
-  EXPECT_EQ(train_alone(run).step, expected_step) << "a start after the end went on";
-  run.valid_target = 0.0;
-  EXPECT_EQ(train_alone(run).step, whole.step);
 }
 
 TEST_P(EarlyStoppingAcrossStarts, AStartThatEndsBetweenValidationsChangesNothingLater) {

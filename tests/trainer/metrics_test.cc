@@ -17,7 +17,7 @@
 #include "tests/support/tiny_run.h"
 #include "trainer/files/metrics_reader.h"
 #include "trainer/progress_text.h"
-#include "trainer/script_runner.h"
+#include "trainer/validation_script.h"
 
 namespace ventris {
 namespace {
@@ -195,8 +195,8 @@ TEST(Metrics, AStepThatIsValidatedAnewLosesItsValidationAlone) {
       log.write_digest(20, "0123");
       log.write_repair(20, "parameters", {1});
       log.write(ValidationMetrics{.step = 20, .has_bleu = true, .bleu = 12.0});
-      log.write_script(20, {.of = {10, "news"}, .score = 0.5, .error = ""});
-      log.write_script(20, {.of = {20, "news"}, .score = {}, .error = "it ended"});
+      log.write_script(20, {.of_step = 10, .set = "news", .score = 0.5, .error = ""});
+      log.write_script(20, {.of_step = 20, .set = "news", .score = {}, .error = "it ended"});
     }
     const MetricsLog log(folder / "", 20, validates_last_step);
     return lines_of(folder / "metrics.jsonl");

@@ -45,7 +45,7 @@ class AverageOfTraining : public ::testing::Test {
     options.ema = ema;
     options.save_every = 1;
     options.keep_checkpoints = 100;
-    options.valid_bleu = false;
+    options.valid_beam_size = 0;
     options.valid_metric = "loss";
     return options;
   }
@@ -131,7 +131,7 @@ TEST_F(AverageOfTraining, IsValidatedAndChoosesTheBest) {
   const ValidationRows rows = validation_rows_of(Device::kCpu);
   Transformer transformer(context, model->config, model->store, model->ids,
                           Validation::capacity(corpus, rows), KeptActivations::kNone);
-  const ValidationSets sets(run, corpus, *self);
+  const ValidationSets sets(corpus);
   Validation validation(context, *self, corpus, sets, run, rows);
   EXPECT_EQ(with[1]["valid_loss"],
             validation.run(transformer, model->store, model->ids, 12, [] {}).value().metrics.loss);

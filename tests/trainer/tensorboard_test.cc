@@ -11,7 +11,7 @@
 
 #include "tests/support/tiny_run.h"
 #include "trainer/metrics.h"
-#include "trainer/script_runner.h"
+#include "trainer/validation_script.h"
 
 namespace ventris {
 namespace {
@@ -32,8 +32,8 @@ void start(const std::string& folder, int64_t last_step, const std::vector<int64
   for (const int64_t step : steps) {
     metrics.write_digest(step, "0123");
     metrics.write(ValidationMetrics{.step = step, .loss = 2.0, .nll = 1.0});
-    metrics.write_script(step, {.of = {step, "failed"}, .score = std::nullopt, .error = "why"});
-    metrics.write_script(step + 3, {.of = {step, "news"}, .score = 0.5, .error = ""});
+    metrics.write_script(step, {.of_step = step, .set = "failed", .score = std::nullopt, .error = "why"});
+    metrics.write_script(step + 3, {.of_step = step, .set = "news", .score = 0.5, .error = ""});
   }
 }
 

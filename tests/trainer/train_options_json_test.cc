@@ -30,7 +30,7 @@ TEST(TrainOptionsJson, IsReadBackExactly) {
   options.sample_target = 0.7;
   options.precision = Precision::kBF16;
   options.on_divergence = OnDivergence::kRepair;
-  options.valid_chrf = true;
+  options.valid_metric = "chrf";
   options.max_steps = (int64_t{1} << 32) - 1;
   options.tie = "all";  // as it is resolved before it is recorded
   options.freeze = {"encoder/*", "embed\"ding"};

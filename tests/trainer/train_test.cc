@@ -440,7 +440,7 @@ TEST_F(TrainTest, BadOptionsAreRefusedByName) {
             std::string::npos);
   run = options("run");
   run.valid_every = 1;
-  run.valid_bleu = false;
+  run.valid_beam_size = 0;
   run.valid_metric = "bleu";
   EXPECT_NE(message_of(ExitCode::kBadConfiguration, [&] { train_alone(run); }).find("--valid-metric"),
             std::string::npos);

@@ -62,7 +62,6 @@ TEST(ValidTokenizer, RanksWithOtherOptionsAreRefusedAndDoNotWaitForOneAnother) {
   const std::string path = make_chinese_corpus(folder);
   TrainOptions chooses = testing::tiny_run_options(path, folder / "run");
   chooses.valid_every = 2;
-  chooses.valid_bleu = true;
   TrainOptions named = chooses;
   named.valid_tokenize = "13a";
   TrainOptions silent = chooses;
@@ -72,8 +71,7 @@ TEST(ValidTokenizer, RanksWithOtherOptionsAreRefusedAndDoNotWaitForOneAnother) {
     const auto errors = ranks.run([&](Communicator& communicator) {
       const data::Corpus corpus(path);
       TrainOptions options = communicator.rank() == 0 ? chooses : other;
-      resolve_valid_tokenizer(options, "", ValidationSets(options, corpus, communicator).first_references(),
-                              communicator);
+      resolve_valid_tokenizer(options, "", ValidationSets(corpus).first_references(), communicator);
       EXPECT_EQ(options.valid_tokenize, communicator.rank() == 0 ? "zh" : "13a");
       check_same_run_on_all_ranks(communicator, options, corpus);
     });
@@ -86,7 +84,6 @@ TEST(ValidTokenizer, AResumeWithAnotherOneWarns) {
   const TemporaryFolder folder;
   TrainOptions run = testing::tiny_run_options(make_chinese_corpus(folder), folder / "run");
   run.valid_every = 2;
-  run.valid_bleu = true;
   run.valid_beam_size = 1;
   run.valid_max_sentences = 1;
   run.save_every = 2;

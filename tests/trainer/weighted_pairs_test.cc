@@ -51,7 +51,7 @@ TEST_F(WeightedPairs, OfWeightTwoDoubleLossAndGradientButNotTheLossOfValidation)
   TrainOptions plain = options("plain", testing::tiny_corpus(), 1);
   plain.learning_rate_scale = 1e-20;  // a step changes no matrix
   plain.valid_every = 1;
-  plain.valid_bleu = false;
+  plain.valid_beam_size = 0;
   plain.valid_metric = "loss";
   TrainOptions twice = plain;
   twice.corpus = with_weights(2.0F);

@@ -123,8 +123,7 @@ class Planner {
 
  private:
   bool validates_by_search() const {
-    return options_.valid_every > 0 && has_validation_pairs(options_, corpus_) &&
-           options_.translates_validation();
+    return options_.valid_every > 0 && has_validation_pairs(corpus_) && options_.translates_validation();
   }
 
   bool shares_state() const { return options_.shard_optimizer && machine_.ranks > 1; }
@@ -417,7 +416,7 @@ TrainingPlan plan_training(const TrainOptions& given, const PlannedMachine& mach
   predict(plan, options, corpus);
   plan.steps = options.max_steps;
   plan.schedule = describe_schedule(options);
-  check_schedule_is_validated(options, has_validation_pairs(options, corpus));
+  check_schedule_is_validated(options, has_validation_pairs(corpus));
   if (options.max_epochs > 0 && options.max_epochs <= options.max_steps / plan.steps_per_epoch)
     plan.steps =
         std::min(plan.steps, steps_of_full(options.max_epochs * plan.steps_per_epoch, options.batch_warmup));

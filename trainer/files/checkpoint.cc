@@ -34,37 +34,6 @@ bool is_left_out(std::string_view name, const TrainingState& state) {
   return name.starts_with(kBestDue) && state.best_due_step == state.best_step;
 }
 
-/// The counts are whole numbers (data::Statistics of BLEU and chrF).
-void write_sentences(data::Hdf5Writer& writer, const std::string& group,
-                     const std::vector<data::Statistics>& sets) {
-  for (size_t set = 0; set < sets.size(); ++set) {
-    const std::vector<int32_t> counts(sets[set].values.begin(), sets[set].values.end());
-    writer.write(fmt::format("{}/{}", group, set), data::ElementType::kI32,
-                 std::vector<int64_t>{static_cast<int64_t>(sets[set].sentences()),
-                                      static_cast<int64_t>(sets[set].columns)},
-                 counts.data());
-  }
-}
-
-std::vector<data::Statistics> read_sentences(const data::Hdf5Reader& reader, const std::string& group) {
-  std::vector<data::Statistics> sets;
-  for (std::string name = group + "/0"; reader.exists(name);
-       name = fmt::format("{}/{}", group, sets.size())) {
-    const std::vector<int64_t> dimensions = reader.dimensions(name);
-    constexpr int64_t kMostColumns = 64;  // of any metric
-    if (dimensions.size() != 2 || dimensions[0] < 1 || dimensions[1] < 1 || dimensions[1] > kMostColumns ||
-        dimensions[0] > reader.file_bytes() / dimensions[1]) {
-      fail(ExitCode::kBadData, "{}: {} is not an array of sentences and their counts", reader.path(), name);
-    }
-    std::vector<int32_t> counts(static_cast<size_t>(dimensions[0] * dimensions[1]));
-    reader.read(name, data::ElementType::kI32, dimensions, counts.data());
-    if (std::ranges::any_of(counts, [](int32_t count) { return count < 0; }))
-      fail(ExitCode::kBadData, "{}: {} has a count below 0", reader.path(), name);
-    sets.push_back({.columns = static_cast<size_t>(dimensions[1]), .values = {counts.begin(), counts.end()}});
-  }
-  return sets;
-}
-
 void check_flat(const OptimizerState& optimizer, const ParameterStore& store) {
   const auto check = [&](ConstTensor flat, const char* name) {
     VENTRIS_CHECK(flat.rows == 1 && flat.cols == store.trained_size() && flat.dtype == DType::kF32,
@@ -83,17 +52,12 @@ int64_t expected_bytes(const CheckpointSnapshot& snapshot, const data::Tokenizer
   const ParameterStore& store = snapshot.store();
   const int64_t copies = snapshot.average() ? 2 : 1;
   const TrainingState& state = snapshot.state();
-  int64_t counts = 0;
-  for_each_sentences(state, [&](const char*, const auto& sets) {
-    for (const data::Statistics& set : sets)
-      counts += std::ssize(set.values) * static_cast<int64_t>(sizeof(int32_t)) + kBytesToDescribe;
-  });
   const size_t texts = tokenizers.target.size() + tokenizers.source.size() + state.resume_signature.size() +
                        state.valid_signature.size() + state.environment.size() +
                        state.product_choices.size() + mix_json(state.mix, state.position.mix).size();
   const int64_t floats = copies * store.parameter_count() + 2 * store.flat_size();
-  return floats * static_cast<int64_t>(sizeof(float)) + static_cast<int64_t>(texts) + counts +
-         kBytesOfNumbers + (copies * static_cast<int64_t>(store.logical().size()) + 8) * kBytesToDescribe;
+  return floats * static_cast<int64_t>(sizeof(float)) + static_cast<int64_t>(texts) + kBytesOfNumbers +
+         (copies * static_cast<int64_t>(store.logical().size()) + 8) * kBytesToDescribe;
 }
 
 void check_sound(const std::string& fault, const std::string& path) {
@@ -166,7 +130,6 @@ TrainingState read_state(const data::Hdf5Reader& reader) {
   }
   if (reader.has_attribute("/", kValidSignature))
     read.valid_signature = reader.string_attribute("/", kValidSignature);
-  for_each_sentences(read, [&](const char* group, auto& sets) { sets = read_sentences(reader, group); });
   read.corpus_digest = reader.string_attribute("/", "corpus_digest");
   read.resume_signature = reader.string_attribute("/", "resume_signature");
   if (reader.has_attribute("/", "environment"))
@@ -234,8 +197,6 @@ std::string write_checkpoint(const std::string& model_dir, const CheckpointSnaps
   write_moment(writer, kFirstMoment, store, snapshot.m());
   write_moment(writer, kSecondMoment, store, snapshot.v());
   if (snapshot.average()) write_average(writer, snapshot);
-  for_each_sentences(state,
-                     [&](const char* group, const auto& sets) { write_sentences(writer, group, sets); });
   writer.write_attribute("/", "format", std::string(kCheckpointFormat));
   writer.write_attribute("/", "provenance", provenance);
   for_each_number(state, [&](const char* name, const auto& value) {

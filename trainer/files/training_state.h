@@ -3,10 +3,8 @@
 
 #include <cstdint>
 #include <string>
-#include <vector>
 
 #include "data/batches.h"
-#include "data/scores/metric.h"
 #include "trainer/files/mix_state.h"
 
 namespace ventris {
@@ -34,9 +32,6 @@ struct TrainingState {
   int64_t initial_updates = 0;      // of Adam, before the first step (train --init-optimizer keep)
   std::string valid_metric;         // train --valid-metric
   std::string valid_signature;      // of scores, as last logged; "" before
-  // With train --best significant, of each set that decides: counts of the sentences of the best, and of the
-  // best of the validations that were due. [sentences, columns]
-  std::vector<data::Statistics> best_sentences, best_due_sentences;
   std::string corpus_digest;
   std::string resume_signature;  // trainer/resume_signature.h
   std::string environment;       // trainer/run_environment.h; "" in files of earlier versions
@@ -65,13 +60,6 @@ void for_each_number(State& state, Each&& each) {
   each("plateau_validations", state.plateau_validations);
   each("validation_pending", state.validation_pending);
   each("initial_updates", state.initial_updates);
-}
-
-/// Calls each(group, member) for the counts of sentences, in a fixed order.
-template <typename State, typename Each>
-void for_each_sentences(State& state, Each&& each) {
-  each("/best_sentences", state.best_sentences);
-  each("/best_due_sentences", state.best_due_sentences);
 }
 
 }  // namespace ventris

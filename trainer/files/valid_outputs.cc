@@ -40,7 +40,10 @@ void write_lines(const std::string& path, const std::vector<std::string>& lines)
   if (error)
     fail(ExitCode::kCannotCreate, "{}: cannot create the folder: {}", folder.string(), error.message());
   std::string text;
-  for (const std::string& line : lines) text += line + "\n";
+  for (std::string line : lines) {
+    std::ranges::replace(line, '\n', ' ');
+    text += line + "\n";
+  }
   write_file_atomically(path, text);
 }
 

@@ -53,32 +53,6 @@ struct Wmt17 {
   }
 };
 
-TEST(Significance, OfOneSetIsThePairedBootstrapAndOfSeveralThatOfTheirMean) {
-  const Lines reference = {"a b c d e", "f g h i j", "k l m n o", "p q r s t", "u v w x y"};
-  const Lines worse = {"a b c d", "f g x i j", "k l m n o z", "p r q s t", "v u w x y"};
-  const Lines better = {"a b c d e", "f g x i j", "k l m n o", "p q r s t", "v u w x y"};
-  const Metric metric = metric_of("chrf", json::object());
-  const std::vector<Statistics> systems = {metric.count(worse, {reference}),
-                                           metric.count(better, {reference})};
-  const std::vector<Statistics> reversed = {systems[1], systems[0]};
-  const double p_value = *paired_bootstrap(metric, systems, 200, kTrialSeed)[1].p_value;
-  const auto p_value_of = [&](std::vector<WeightedSet> sets) {
-    return paired_bootstrap_p_value(metric, sets, 200, kTrialSeed);
-  };
-  EXPECT_EQ(p_value_of({{.weight = 3.0, .systems = systems}}), p_value);
-  EXPECT_EQ(p_value_of({{.weight = 1.0, .systems = systems}, {.weight = 1e-9, .systems = reversed}}),
-            p_value);
-  // What one set gains the other loses.
-  EXPECT_GT(p_value_of({{.weight = 1.0, .systems = systems}, {.weight = 1.0, .systems = reversed}}),
-            2 * p_value);
-  const Estimate of_first = bootstrap_estimate(metric, systems[0], 200, kTrialSeed);
-  const Estimate of_second = bootstrap_estimate(metric, systems[1], 200, kTrialSeed + 1);
-  const std::vector<WeightedSet> both = {{.weight = 1.0, .systems = std::span(&systems[0], 1)},
-                                         {.weight = 3.0, .systems = std::span(&systems[1], 1)}};
-  EXPECT_NEAR(bootstrap_estimate(metric, both, 200, kTrialSeed).mean,
-              (of_first.mean + 3 * of_second.mean) / 4, 1e-5);
-}
-
 TEST(Significance, BootstrapAgreesWithMosesOnWmt17) {
   Wmt17 data;
   if (!data.exists()) GTEST_SKIP() << "no " << data.folder;

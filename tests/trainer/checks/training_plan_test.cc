@@ -80,12 +80,9 @@ TEST_F(TrainingPlanTest, Translating_for_validation_takes_memory_where_a_score_a
   };
   TrainOptions train = options("scores");
   train.valid_every = 5;
-  train.valid_bleu = train.valid_chrf = false;
+  train.valid_beam_size = 0;
   EXPECT_FALSE(translates(train));
-  train.valid_chrf = true;
-  EXPECT_TRUE(translates(train));
-  train.valid_chrf = false;
-  train.valid_bleu = true;
+  train.valid_beam_size = 4;
   EXPECT_TRUE(translates(train));
   train.valid_every = 0;
   EXPECT_FALSE(translates(train));
