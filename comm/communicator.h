@@ -133,12 +133,10 @@ std::unique_ptr<Communicator> make_communicator(const MpiEnvironment& environmen
 /// failure of a peer or of the network is also detected while the host waits for the device: it aborts the
 /// pending sums, whose results are then invalid, and the next call of any function here throws
 /// Error(kUnavailable); call progress() before such results are written to a file. The communicator must
-/// outlive the graphs that hold its sums; both references must outlive it. A kernel of NCCL takes at most
-/// `max_blocks` multiprocessors from the work beside it; 0: NCCL decides. All ranks must call it. Throws
-/// Error(kUnavailable) on every rank if two of them share a device or NCCL does not know `max_blocks`,
-/// Error(kRanksDisagree) if their versions of NCCL differ.
-std::unique_ptr<Communicator> make_device_communicator(Communicator& control, Context& context,
-                                                       int max_blocks = 0);
+/// outlive the graphs that hold its sums; both references must outlive it. All ranks must
+/// call it. Throws Error(kUnavailable) on every rank if two of them share a device, Error(kRanksDisagree) if
+/// their versions of NCCL differ.
+std::unique_ptr<Communicator> make_device_communicator(Communicator& control, Context& context);
 
 /// The version of NCCL that the program was built with, or "no".
 std::string nccl_library();

@@ -2,7 +2,6 @@
 #include "data/batches.h"
 
 #include <algorithm>
-#include <cmath>
 #include <iterator>
 #include <optional>
 #include <utility>
@@ -99,49 +98,20 @@ void check_capacity(const char* side, const char* option, int64_t longest, int64
 
 }  // namespace
 
-int64_t batch_level(int64_t step, int64_t warmup_steps) {
-  if (step >= warmup_steps) return kBatchLevels;
-  // The next integer of kBatchLevels * step / warmup_steps, whose product may be too large.
-  return static_cast<int64_t>(std::ceil(static_cast<double>(kBatchLevels) * static_cast<double>(step) /
-                                        static_cast<double>(warmup_steps)));
-}
-
-double lacking_batches(int64_t steps, int64_t warmup_steps) {
-  double lacking = 0.0;
-  int64_t before = 0;
-  for (int64_t level = 1; level < kBatchLevels; ++level) {
-    // batch_level() is at most this up to here.
-    const int64_t last = std::min(steps, level * warmup_steps / kBatchLevels);
-    lacking +=
-        static_cast<double>((last - before) * (kBatchLevels - level)) / static_cast<double>(kBatchLevels);
-    before = last;
-  }
-  return lacking;
-}
-
 BatchSource::BatchSource(const SentencePairs& pairs, const std::vector<CorpusPart>& parts,
                          const BatchOptions& options)
-    : pairs_(pairs), parts_(parts), options_(options), longest_{}, capacity_{} {
+    : pairs_(pairs), parts_(parts), options_(options), capacity_{} {
   if (pairs.size() == 0) {
     fail(ErrorKind::kBadConfiguration, "the corpus has no sentence pairs for batches");
   }
   if (options.shards < 1) {
     fail(ErrorKind::kBadConfiguration, "a batch needs at least 1 shard, not {}", options.shards);
   }
-  longest_ = {longest_rows(parts, &CorpusPart::longest_source),
-              longest_rows(parts, &CorpusPart::longest_target)};
-  check_capacity("source", "--batch-source-tokens", longest_.source, options.source_tokens, options.shards);
-  check_capacity("target", "--batch-target-tokens", longest_.target, options.target_tokens, options.shards);
+  check_capacity("source", "--batch-source-tokens", longest_rows(parts, &CorpusPart::longest_source),
+                 options.source_tokens, options.shards);
+  check_capacity("target", "--batch-target-tokens", longest_rows(parts, &CorpusPart::longest_target),
+                 options.target_tokens, options.shards);
   capacity_ = {options.source_tokens / options.shards, options.target_tokens / options.shards};
-}
-
-BatchSource::Rows BatchSource::capacity_at(int64_t step) const {
-  const int64_t level = batch_level(step, options_.warmup_steps);
-  if (level == kBatchLevels) return capacity_;
-  const auto part = [&](int64_t tokens, int64_t longest) {
-    return std::max(longest, tokens * level / (kBatchLevels * options_.shards));
-  };
-  return {part(options_.source_tokens, longest_.source), part(options_.target_tokens, longest_.target)};
 }
 
 BatchSource::Rows BatchSource::rows_of(const DrawnPair& drawn, const Rows& capacity,
@@ -169,18 +139,17 @@ void BatchSource::expect_lengths(Draws&& draws, const Rows& capacity) const {
   if (options_.sampled != nullptr) options_.sampled->expect(expected);
 }
 
-GlobalBatch BatchSource::at(const DataPosition& position, int64_t step) const {
+GlobalBatch BatchSource::at(const DataPosition& position) const {
   check(position);
   const bool expects = pairs_.is_read_in_pieces();
   GlobalBatch batch;
   batch.next = position;
-  const Rows capacity = capacity_at(step);
-  batch.shard_source_capacity = capacity.source;
-  batch.shard_target_capacity = capacity.target;
+  batch.shard_source_capacity = capacity_.source;
+  batch.shard_target_capacity = capacity_.target;
   DataPosition ahead = position;
   if (mix().empty()) {
     const auto from = [this](DataPosition& at) { return EpochDraws(pairs_.size(), options_.seed, at); };
-    if (expects) expect_lengths(from(ahead), capacity);
+    if (expects) expect_lengths(from(ahead), capacity_);
     fill(batch, from(batch.next));
     return batch;
   }
@@ -188,7 +157,7 @@ GlobalBatch BatchSource::at(const DataPosition& position, int64_t step) const {
   const auto from = [this](DataPosition& at) {
     return StageDraws(*this, parts_, pairs_.size(), options_.seed, at);
   };
-  if (expects) expect_lengths(from(ahead), capacity);
+  if (expects) expect_lengths(from(ahead), capacity_);
   fill(batch, from(batch.next));
   ++batch.next.mix.steps;
   if (ends_stage(batch.next)) batch.next = after_stage(batch.next);

@@ -34,20 +34,11 @@ class SampledText;
 struct BatchOptions {
   int64_t source_tokens = 25000;  // of a global batch, including end marks; target tokens the same
   int64_t target_tokens = 25000;
-  int shards = 1;            // K: the global batch is cut into K logical shards of 1/K of these tokens each
-  int64_t warmup_steps = 0;  // in which batches grow (batch_level()); 0: none
+  int shards = 1;  // K: the global batch is cut into K logical shards of 1/K of these tokens each
   uint64_t seed = 1;
   MixPlan mix = {};                                 // without stages: all corpora are one
   std::shared_ptr<const SampledText> sampled = {};  // tokens of the pairs; null: those of the corpus file
 };
-
-/// The number of equal levels in which batches grow.
-inline constexpr int64_t kBatchLevels = 16;
-/// Of a step, from 1 on: its batch has level / kBatchLevels of the tokens of a full one, and a shard at least
-/// room for the longest pair. Levels, rather than a size for every step, keep shapes that a GPU captured.
-int64_t batch_level(int64_t step, int64_t warmup_steps);
-/// What the batches of the first `steps` steps lack together, in full batches.
-double lacking_batches(int64_t steps, int64_t warmup_steps);
 
 /// The token ids of both sides of a pair, without marks.
 struct PairTokens {
@@ -86,9 +77,9 @@ class BatchSource {
   /// the option to change), or the set is empty. A plan must fit the parts (check_corpora()).
   BatchSource(const SentencePairs& pairs, const std::vector<CorpusPart>& parts, const BatchOptions& options);
 
-  /// Requires a position that has not ended(), and the number of the step, from 1 on, for the level of the
-  /// batch. The next position is in the next stage if this batch ends its stage by steps or epochs.
-  GlobalBatch at(const DataPosition& position, int64_t step) const;
+  /// Requires a position that has not ended(). The next position is in the next stage if this batch ends its
+  /// stage by steps or epochs.
+  GlobalBatch at(const DataPosition& position) const;
 
   const MixPlan& mix() const { return options_.mix; }
   /// Whether the last stage of the plan has ended.
@@ -99,7 +90,6 @@ class BatchSource {
   std::vector<int64_t> drawn(const DataPosition& position) const;
   /// Whether tokens of pairs are drawn anew in each epoch.
   bool samples() const { return options_.sampled != nullptr; }
-  /// Of a full batch.
   int64_t shard_source_capacity() const { return capacity_.source; }
   int64_t shard_target_capacity() const { return capacity_.target; }
 
@@ -116,16 +106,13 @@ class BatchSource {
   void expect_lengths(Draws&& draws, const Rows& capacity) const;
   template <typename Draws>
   void fill(GlobalBatch& batch, Draws&& draws) const;
-  /// Of a shard in that step.
-  Rows capacity_at(int64_t step) const;
   /// Of a pair in a shard of that capacity, whose tokens are put into `sampled` if they are.
   Rows rows_of(const DrawnPair& drawn, const Rows& capacity, PairTokens& sampled) const;
 
   const SentencePairs& pairs_;
   std::vector<CorpusPart> parts_;
   BatchOptions options_;
-  Rows longest_;   // pair of each side, with its mark
-  Rows capacity_;  // of a shard of a full batch
+  Rows capacity_;  // of a shard
 };
 
 }  // namespace ventris::data

@@ -27,7 +27,6 @@ struct Option {
   bool from_preset = false;            // the default is that of the preset
   bool replaceable = false;            // an input that --output may replace
   std::vector<std::string> aliases;    // other spellings on the command line, with their dashes: "-tok"
-  std::string former_name;             // of an earlier version, still accepted, not shown
   std::vector<std::string> excludes;   // names of opposite options; one of them beside this one is an error
   std::string needs;                   // name of an option; by OptionTable::without_effect()
   std::vector<std::string> needs_not;  // its values with which this one has no effect

@@ -45,7 +45,6 @@ bool is_short_option(const std::string& word) {
 const Option* find_alias(const Command& command, const std::string& word) {
   for (const Option& option : command.options.options()) {
     if (std::find(option.aliases.begin(), option.aliases.end(), word) != option.aliases.end()) return &option;
-    if (!option.former_name.empty() && word == "--" + option.former_name) return &option;
   }
   return nullptr;
 }

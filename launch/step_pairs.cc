@@ -164,7 +164,6 @@ int print_step_pairs(const StepPairsRequest& request, const std::string& path, b
                                   {.source_tokens = options.batch_source_tokens,
                                    .target_tokens = options.batch_target_tokens,
                                    .shards = shards,
-                                   .warmup_steps = options.batch_warmup,
                                    .seed = options.seed,
                                    .mix = plan.empty() ? plan : plan_as_it_was(recorded.mix),
                                    .sampled = sampled_text(options, corpus)});
@@ -172,7 +171,7 @@ int print_step_pairs(const StepPairsRequest& request, const std::string& path, b
   while (at.step < range.last) {
     ++at.step;
     const int64_t stage = at.position.mix.stage;
-    const data::GlobalBatch batch = batches.at(at.position, at.step);
+    const data::GlobalBatch batch = batches.at(at.position);
     at.position = batch.next;
     if (at.step < range.first) continue;
     std::string lines;

@@ -82,7 +82,7 @@ void check_inputs(const TrainOptions& train, const std::string& mix) {
   };
   check("corpus", train.corpus);
   if (step_of_checkpoint(train.initial_model) < 0) check("init", train.initial_model);
-  check("init-embeddings", train.initial_embeddings);
+  for (const std::string& file : train.initial_embeddings) check("init-embeddings", file);
   if (data::without_folder(mix) != data::without_folder(path_of_config(train.model_dir))) check("mix", mix);
 }
 

@@ -82,7 +82,7 @@ void add_schedule_options(TrainOptions& train, OptionTable& table) {
       "schedule", schedule.kind, kinds,
       "Course of the learning rate. noam: that of the paper. The others rise from --warmup-from to "
       "--peak-learning-rate in --warmup-steps; then inverse-sqrt falls with the inverse square root of the "
-      "step, linear, cosine and polynomial reach --min-learning-rate after --decay-steps, constant stays, "
+      "step, linear and cosine reach --min-learning-rate after --decay-steps, constant stays, "
       "and plateau drops when validations get no better.");
   constexpr double kMaxRate = 1e6;
   const auto rate = [&](const char* name, double& variable, const char* help) {
@@ -100,22 +100,11 @@ void add_schedule_options(TrainOptions& train, OptionTable& table) {
   table.integer("decay-steps", schedule.decay_steps, {.min = 0, .max = kManySteps},
                 "Steps in which it falls. 0: up to --max-steps. With inverse-sqrt it is N of the "
                 "factor sqrt(N / (N + step - start)) from --decay-start on; 0: --decay-start.");
-  table.number("decay-power", schedule.decay_power, {.min = 0, .max = 100, .above_min = true},
-               "Power of polynomial.");
-  table.integer("restart-steps", schedule.restart_steps, {.min = 0, .max = kManySteps},
-                "Steps of the first period of cosine, after each of which it begins again at the "
-                "peak; 0: no restarts.");
-  table.number("restart-factor", schedule.restart_factor, {.min = 1, .max = 1000},
-               "Factor on the length of each period.");
-  table.number("restart-shrink", schedule.restart_shrink, {.min = 0, .max = 1, .above_min = true},
-               "Factor on peak and floor of each period.");
   table.integer("plateau-patience", schedule.plateau_patience, {.min = 1, .max = 1000000},
                 "Validations in a row by --valid-every without a better one after which plateau "
                 "drops the rate; those in the warm-up do not count.");
   table.number("plateau-factor", schedule.plateau_factor,
                {.min = 0, .max = 1, .above_min = true, .below_max = true}, "Factor of a drop.");
-  table.number("plateau-threshold", schedule.plateau_threshold, {.min = 0, .max = 1, .below_max = true},
-               "Part of the best --valid-metric by which another must be better to count for plateau.");
 }
 
 void add_optimizer_options(TrainOptions& train, OptionTable& table) {
@@ -148,8 +137,6 @@ void add_optimizer_options(TrainOptions& train, OptionTable& table) {
       "weight-decay", train.weight_decay, {.min = 0, .max = 1, .below_max = true},
       "Decoupled weight decay, as AdamW: before each update matrices and embeddings are multiplied "
       "by 1 - learning rate * X. 0: none."));
-  preset(table.toggle("weight-decay-vectors", train.weight_decay_vectors,
-                      "Weight decay also of LayerNorm and biases."));
   preset(table.number(
       "ema", train.ema, {.min = 0, .max = 1, .below_max = true},
       "Decay of an exponential moving average of the parameters, which is updated at every step, "
@@ -243,11 +230,10 @@ void add_run_options(TrainOptions& train, OptionTable& table) {
   table.number("log-seconds", train.log_seconds, {.min = 0, .max = 1e7},
                "Maximum seconds between lines of the log, also during a long step or validation; "
                "not for metrics.jsonl. 0: no limit.");
-  table.integer(
-      "digest-every", train.digest_every, {.min = 0, .max = kManySteps},
-      "Logs the digest of all parameters every N steps, also to metrics.jsonl, "
-      "to compare runs: 32 hexadecimal digits, equal if the parameters have equal bits. "
-      "The moving average of --ema is not included. 0: never.");
+  table.integer("digest-every", train.digest_every, {.min = 0, .max = kManySteps},
+                "Logs the digest of all parameters every N steps, also to metrics.jsonl, "
+                "to compare runs: 32 hexadecimal digits, equal if the parameters have equal bits. "
+                "The moving average of --ema is not included. 0: never.");
   table.toggle(
       "tensorboard", train.tensorboard,
       "Writes an event file for TensorBoard to the folder tensorboard of the run: the numbers of metrics.jsonl.");
@@ -255,13 +241,12 @@ void add_run_options(TrainOptions& train, OptionTable& table) {
              "auto: resumes from the newest checkpoint of the run folder, if there is one. "
              "never: starts a new run, and refuses a folder with checkpoints. "
              "A file: resumes from that checkpoint, or from the newest of the folder once that is later.");
-  table
-      .optional_text("init", "FILE|DIR", train.initial_model,
-                     "Initial parameters of a new run, instead of random ones: a weights file, a checkpoint, "
-                     "a run folder, or what 'ventris import' reads. "
-                     "Its network must be that of the run. The run begins with a validation of them. "
-                     "A resumed run does not read it.")
-      .former_name = "initial-model";
+  table.optional_text(
+      "init", "FILE|DIR", train.initial_model,
+      "Initial parameters of a new run, instead of random ones: a weights file, a checkpoint, "
+      "a run folder, or what 'ventris import' reads. "
+      "Its network must be that of the run. The run begins with a validation of them. "
+      "A resumed run does not read it.");
   table.choice("init-optimizer", train.initial_optimizer, {"fresh", "keep"},
                "Adam's moments with --init. fresh: zero. keep: those of the checkpoint, "
                "with its last parameters even if it has an average. The learning rate begins at step 1.");
@@ -271,17 +256,13 @@ void add_run_options(TrainOptions& train, OptionTable& table) {
                "new ones are initialised, and listed in new-tokens.txt of the run folder, or with two "
                "vocabularies in new-source-tokens.txt and new-target-tokens.txt. Tables that are one in the "
                "model may be apart in the run (--tie).");
-  table.optional_text(
-      "init-embeddings", "FILE", train.initial_embeddings,
-      "Vectors for the embeddings of a new run with one vocabulary, in the text format of word2vec or GloVe, "
-      "plain or gzipped, of --d-model numbers. A word is for the token that is this word with "
-      "its space, and one of punctuation or symbols also for the token without. They are scaled to the size of random ones. Excludes --init.");
-  table.optional_text(
-      "init-source-embeddings", "FILE", train.initial_source_embeddings,
-      "The same for the embedding of sources, if it has its own table (--tie decoder or none).");
-  table.optional_text(
-      "init-target-embeddings", "FILE", train.initial_target_embeddings,
-      "The same for that of targets. With --tie none it does not fill the table of the output layer.");
+  table.texts(
+      "init-embeddings", "FILE...", train.initial_embeddings,
+      "Vectors for the embeddings of a new run, in the text format of word2vec or GloVe, "
+      "plain or gzipped, of --d-model numbers: one file for both sides, or two with --tie decoder or none, of the "
+      "sources and of the targets; with none the output layer's own table is not filled. A word is for the token "
+      "that is this word with its space, and one of punctuation or symbols also for the token without. They are "
+      "scaled to the size of random ones. Excludes --init.");
   table.texts(
       "freeze", "GLOB...", train.freeze,
       "Parameters that keep their values, by their names as 'ventris inspect' prints them, with or "
@@ -299,10 +280,6 @@ void add_batch_options(TrainCommandOptions& options, OptionTable& table) {
                        "Source tokens of a global batch, including end marks, over all ranks."));
   preset(table.integer("batch-target-tokens", train.batch_target_tokens, {.min = 1, .max = kManyTokens},
                        "Target tokens of a global batch."));
-  table.integer(
-      "batch-warmup", train.batch_warmup, {.min = 0, .max = kManySteps},
-      "Steps in which global batches grow to their full size, from a sixteenth of it in sixteenths, "
-      "with the same micro-batches a step and room for the longest pair. The learning rate is that of the schedule. 0: all are full.");
   table.integer(
       "logical-shards", train.logical_shards, {.min = 0, .max = 65536},
       "Micro-batches per global batch. Ranks have equal work if this is a multiple of their number. "
@@ -396,25 +373,16 @@ void add_train_options(TrainCommandOptions& options, OptionTable& table) {
   table.toggle("no-cuda-graph", train.no_cuda_graph,
                "On CUDA, launches every step separately instead of replaying a captured graph. "
                "The results are the same bits.");
-  table.integer(
-      "nccl-max-blocks", train.nccl_max_blocks, {.min = 0, .max = 64},
-      "On CUDA with several ranks, the number of multiprocessors that a sum of NCCL takes at most from "
-      "the computation beside it: fewer slow down the sums, more the computation. "
-      "0: NCCL decides. Other values need NCCL 2.17 or newer.");
   table.integer("threads", train.threads, {.min = 0, .max = 1024},
                 "CPU threads per rank; 0: its share of the available cores.");
   add_isa_option(options.isa, table);
-  table.integer("check-ranks-every", train.check_ranks_every, {.min = 0, .max = kManySteps},
-                "Compares the parameters and Adam's moments of all ranks every N steps, "
-                "and always before a checkpoint is saved, "
-                "so that faulty memory or arithmetic of a machine is detected. 0: only at checkpoints.");
-  table.choice<OnDivergence>(
-      "on-divergence", train.on_divergence,
-      {{"stop", OnDivergence::kStop}, {"repair", OnDivergence::kRepair}},
-      "What to do if a rank differs. stop: names it and ends the job with exit code 76; "
-      "the same command resumes from the newest checkpoint, where all ranks agreed. "
-      "repair: if more than half of the ranks agree, gives it their state, reports this, and continues; "
-      "what its wrong parameters added to the gradients of earlier steps remains in all ranks.");
+  table.integer(
+      "check-ranks-every", train.check_ranks_every, {.min = 0, .max = kManySteps},
+      "Compares the parameters and Adam's moments of all ranks every N steps, "
+      "and always before a checkpoint is saved, "
+      "so that faulty memory or arithmetic of a machine is detected. If a rank differs, it is named and "
+      "the job ends with exit code 76; the same command resumes from the newest checkpoint, where all "
+      "ranks agreed. 0: only at checkpoints.");
   table.number(
       "comm-timeout", train.comm_timeout, {.min = 0, .max = 1e7},
       "Seconds that a rank waits for others, for example in a sum of gradients, before the job ends "

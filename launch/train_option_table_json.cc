@@ -26,6 +26,7 @@ std::vector<std::pair<std::string, std::string>> train_options_of(const std::str
   add_train_options(read, table);
   std::vector<std::pair<std::string, std::string>> options;
   for (const std::string& glob : read.train.freeze) options.emplace_back("freeze", glob);
+  for (const std::string& file : read.train.initial_embeddings) options.emplace_back("init-embeddings", file);
   const nlohmann::json given = parse_json(json);
   const nlohmann::json complete = parse_json(to_json(TrainOptions()));
   for (const Option& option : table.options()) {

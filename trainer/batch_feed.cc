@@ -81,7 +81,7 @@ void BatchFeed::wait_to_take(Condition&& condition) {
 void BatchFeed::work(data::DataPosition position, int64_t step) {
   try {
     for (; !source_.ended(position); ++step) {
-      const data::GlobalBatch batch = source_.at(position, step);
+      const data::GlobalBatch batch = source_.at(position);
       position = batch.next;
       expect_tokens(batch);
       if (!wait_to_fill([&] { return steps_.size() < kStepsAhead; })) return;

@@ -18,14 +18,13 @@ void append(std::vector<FlatRange>& ranges, int64_t begin, int64_t end) {
 
 }  // namespace
 
-std::vector<FlatRange> decayed_ranges(const ParameterStore& store, bool vectors,
-                                      const OptimizerShard& shard) {
+std::vector<FlatRange> decayed_ranges(const ParameterStore& store, const OptimizerShard& shard) {
   std::vector<FlatRange> all;
   ParameterId last = -1;
   for (const LogicalParameter& parameter : store.logical()) {
     const ParameterId id = parameter.tensor;
     const Tensor gradient = store.gradient(id);
-    if (id == last || !gradient || (parameter.vector && !vectors)) continue;
+    if (id == last || !gradient || parameter.vector) continue;
     last = id;  // the parameters of a fused tensor follow one another
     for (int64_t row = 0; row < gradient.rows; ++row) {
       const int64_t first = store.gradient_begin(id) + row * gradient.stride;

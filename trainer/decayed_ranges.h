@@ -10,8 +10,8 @@
 namespace ventris {
 
 /// The elements of trained_values() that --weight-decay moves and that a shard updates, in order: those of
-/// matrices (embeddings and learned positions among them) and, with `vectors`, of LayerNorm and biases; never
-/// those of frozen parameters. The store must be allocated with gradients.
-std::vector<FlatRange> decayed_ranges(const ParameterStore& store, bool vectors, const OptimizerShard& shard);
+/// matrices (embeddings and learned positions among them), but of none that is frozen. The store must be
+/// allocated with gradients.
+std::vector<FlatRange> decayed_ranges(const ParameterStore& store, const OptimizerShard& shard);
 
 }  // namespace ventris

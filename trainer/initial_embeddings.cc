@@ -130,28 +130,29 @@ class Found {
 }  // namespace
 
 std::vector<EmbeddingFile> embedding_files(const TrainOptions& options, bool one_vocabulary) {
-  std::vector<EmbeddingFile> files;
-  if (!options.initial_embeddings.empty()) {
+  const std::vector<std::string>& paths = options.initial_embeddings;
+  if (paths.empty()) return {};
+  if (paths.size() == 1) {
     if (!one_vocabulary) {
-      fail(ExitCode::kBadConfiguration,
-           "--init-embeddings is {}, but {} has a vocabulary for each side: give --init-source-embeddings or "
-           "--init-target-embeddings, or both",
-           options.initial_embeddings, options.corpus);
+      fail(
+          ExitCode::kBadConfiguration,
+          "--init-embeddings is {}, but {} has a vocabulary for each side: give two files, of the sources and of "
+          "the targets",
+          paths.front(), options.corpus);
     }
-    files.push_back(
-        {.path = options.initial_embeddings, .source = true, .target = true, .vocabulary = "vocabulary"});
+    return {{.path = paths.front(), .source = true, .target = true, .vocabulary = "vocabulary"}};
   }
+  if (options.model.tie == Tie::kAll) {
+    fail(
+        ExitCode::kBadConfiguration,
+        "--init-embeddings is {} and {}, but both sides have the same embedding (--tie all): give one file, or "
+        "--tie decoder or none",
+        paths.front(), paths.back());
+  }
+  std::vector<EmbeddingFile> files;
   for (const bool source : {true, false}) {
-    const std::string& path = source ? options.initial_source_embeddings : options.initial_target_embeddings;
-    if (path.empty()) continue;
-    if (options.model.tie == Tie::kAll) {
-      fail(ExitCode::kBadConfiguration,
-           "{} is {}, but both sides have the same embedding (--tie all): give --init-embeddings, or --tie "
-           "decoder or none",
-           source ? "--init-source-embeddings" : "--init-target-embeddings", path);
-    }
     const char* const side = source ? "source" : "target";
-    files.push_back({.path = path,
+    files.push_back({.path = source ? paths.front() : paths.back(),
                      .source = source,
                      .target = !source,
                      .vocabulary = one_vocabulary ? fmt::format("vocabulary in the {} embedding", side)

@@ -20,8 +20,8 @@ struct EmbeddingFile {
   std::string vocabulary;  // "vocabulary", "source vocabulary"; for messages
 };
 
-/// Those of --init-embeddings, or of --init-source-embeddings and --init-target-embeddings, with a complete
-/// options.model. Throws Error(kBadConfiguration) if they do not fit the vocabularies and tables.
+/// Those of --init-embeddings, with a complete options.model. Throws Error(kBadConfiguration) if they do not
+/// fit the vocabularies and tables.
 std::vector<EmbeddingFile> embedding_files(const TrainOptions& options, bool one_vocabulary);
 
 /// What a file of vectors gave to an embedding table.

@@ -176,10 +176,6 @@ void MetricsLog::write_skipped(int64_t step, const std::string& place) {
   write_event(step, kSkippedEvent, {{"place", place}});
 }
 
-void MetricsLog::write_repair(int64_t step, const std::string& part, const std::vector<int>& ranks) {
-  write_event(step, "repair", {{"part", part}, {"ranks", ranks}});
-}
-
 void MetricsLog::write_script(int64_t step, const ScriptResult& result) {
   OrderedJson members = {{"of_step", result.of_step}, {"set", result.set}};
   if (result.score) {

@@ -125,8 +125,6 @@ class MetricsLog {
   void write_resumed(const ResumedStart& start);
   /// {..., "event": "skipped", "place": "the loss"}: a step without an update, and where NaN or Inf was.
   void write_skipped(int64_t step, const std::string& place);
-  /// {..., "event": "repair", "part": "parameters", "ranks": [2]} (trainer/replicas.h).
-  void write_repair(int64_t step, const std::string& part, const std::vector<int>& ranks);
   /// {..., "event": "valid_script", "of_step": 1000, "set": "news", "score": 0.81}, or with "error", after
   /// the present step.
   void write_script(int64_t step, const ScriptResult& result);

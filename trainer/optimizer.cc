@@ -40,8 +40,7 @@ Optimizer::Optimizer(Context& context, ParameterStore& store, const TrainOptions
       weight_decay_(options.weight_decay),
       ema_(options.ema),
       shard_(context, store, options.shard_optimizer ? rank : 0, options.shard_optimizer ? ranks : 1),
-      decayed_(weight_decay_ > 0.0 ? decayed_ranges(store, options.weight_decay_vectors, shard_)
-                                   : std::vector<FlatRange>()),
+      decayed_(weight_decay_ > 0.0 ? decayed_ranges(store, shard_) : std::vector<FlatRange>()),
       memory_(context.device(),
               planned_bytes(store.trained_size(), shard_.size(), store.values().dtype, options),
               "Adam's moments and averages"),

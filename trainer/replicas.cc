@@ -5,7 +5,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <iterator>
 #include <map>
 #include <sstream>
 
@@ -75,73 +74,43 @@ std::string text_of_ranks(const std::vector<int>& ranks, const std::vector<std::
   return fmt::format("{} {}", ranks.size() == 1 ? "rank" : "ranks", fmt::join(each, " and "));
 }
 
-/// A part that differs between ranks.
-struct Difference {
-  size_t part;
+/// How a part differs between ranks.
+std::string difference_of(const RanksByDigest& groups, const Holdings& all, const std::string& name) {
   std::vector<int> majority;   // empty if no more than half of the ranks agree
   std::vector<int> differing;  // the others; all if there is no majority
-  std::string text;
-};
-
-Difference difference_of(size_t part, const RanksByDigest& groups, const Holdings& all,
-                         const std::string& name) {
-  Difference found{.part = part, .majority = {}, .differing = {}, .text = {}};
   std::vector<std::string> holders;
   for (const auto& [digest, ranks] : groups) {
     if (2 * ranks.size() > all.hosts.size()) {
-      found.majority = ranks;
+      majority = ranks;
     } else {
-      found.differing.insert(found.differing.end(), ranks.begin(), ranks.end());
+      differing.insert(differing.end(), ranks.begin(), ranks.end());
     }
     holders.push_back(fmt::format("{} with digest {}", text_of_ranks(ranks, all.hosts), digest));
   }
-  std::sort(found.differing.begin(), found.differing.end());
-  found.text =
-      found.majority.empty()
-          ? fmt::format("no majority of ranks agrees on the {}: {}", name, fmt::join(holders, ", "))
-          : fmt::format("{} {} other {} than the majority, {}", text_of_ranks(found.differing, all.hosts),
-                        found.differing.size() == 1 ? "holds" : "hold", name,
-                        text_of_ranks(found.majority, all.hosts));
-  return found;
+  std::sort(differing.begin(), differing.end());
+  if (majority.empty())
+    return fmt::format("no majority of ranks agrees on the {}: {}", name, fmt::join(holders, ", "));
+  return fmt::format("{} {} other {} than the majority, {}", text_of_ranks(differing, all.hosts),
+                     differing.size() == 1 ? "holds" : "hold", name, text_of_ranks(majority, all.hosts));
 }
 
-std::vector<Difference> differences_of(const Holdings& all, const std::vector<Replica>& parts) {
-  std::vector<Difference> found;
+}  // namespace
+
+void check_replicas(Context& context, Communicator& communicator, int64_t step,
+                    const std::vector<Replica>& parts) {
+  if (communicator.size() == 1) return;
+  const Holdings all = gather(context, communicator, parts);
+  std::vector<std::string> texts;
   for (size_t part = 0; part < parts.size(); ++part) {
     const RanksByDigest groups = ranks_by_digest(all.digests[part]);
-    if (groups.size() > 1) found.push_back(difference_of(part, groups, all, parts[part].name));
+    if (groups.size() > 1) texts.push_back(difference_of(groups, all, parts[part].name));
   }
-  return found;
-}
-
-[[noreturn]] void stop(int64_t step, const std::vector<Difference>& differences) {
-  std::vector<std::string> texts;
-  for (const Difference& difference : differences) texts.push_back(difference.text);
+  if (texts.empty()) return;
   fail(ExitCode::kRanksDisagree,
        "after step {} the ranks hold different bits: {}. The memory or the arithmetic of a machine "
        "is faulty, or the ranks run on different processors. Saved checkpoints are of steps at which all "
        "ranks agreed; the same command, without the faulty machine, resumes from the newest",
        step, fmt::join(texts, "; "));
-}
-
-}  // namespace
-
-std::vector<Repair> check_replicas(Context& context, Communicator& communicator, int64_t step,
-                                   const std::vector<Replica>& parts, OnDivergence on_divergence) {
-  if (communicator.size() == 1) return {};
-  const std::vector<Difference> differences = differences_of(gather(context, communicator, parts), parts);
-  const bool repairable = std::all_of(differences.begin(), differences.end(),
-                                      [](const Difference& found) { return !found.majority.empty(); });
-  if (!differences.empty() && (on_divergence == OnDivergence::kStop || !repairable)) stop(step, differences);
-  std::vector<Repair> repairs;
-  for (const Difference& found : differences) {
-    copy_from_rank(context, communicator, found.majority.front(), parts[found.part].values);
-    repairs.push_back({.name = parts[found.part].name, .ranks = found.differing, .text = found.text});
-  }
-  if (repairs.empty()) return {};
-  const std::vector<Difference> left = differences_of(gather(context, communicator, parts), parts);
-  if (!left.empty()) stop(step, left);
-  return repairs;
 }
 
 void copy_from_rank(Context& context, Communicator& communicator, int root, Tensor range) {

@@ -46,11 +46,6 @@ int read_logical_shards(const data::Hdf5Reader& reader) {
   return static_cast<int>(shards);
 }
 
-/// Checkpoints without a metric are from versions in which BLEU was the default.
-std::string read_valid_metric(const data::Hdf5Reader& reader) {
-  return reader.has_attribute("/", "valid_metric") ? reader.string_attribute("/", "valid_metric") : "bleu";
-}
-
 /// The plan of stages of the run; "" without one.
 std::string plan_in(const ResumePoint& point) {
   MixState mix;
@@ -63,8 +58,8 @@ std::string plan_in(const ResumePoint& point) {
 ResumePoint resume_point_in(const data::Hdf5Reader& reader) {
   ResumePoint point = {.path = reader.path()};
   point.logical_shards = read_logical_shards(reader);
-  point.valid_metric = read_valid_metric(reader);
   if (reader.has_attribute("/", kSignature)) {
+    point.valid_metric = reader.string_attribute("/", "valid_metric");
     const std::string signature = reader.string_attribute("/", kSignature);
     point.precision = precision_of_signature(signature);
     point.begin_embedding = begin_embedding_of_signature(signature);

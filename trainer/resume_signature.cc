@@ -17,8 +17,6 @@ namespace {
 
 constexpr std::string_view kPrecision = "precision";
 constexpr std::string_view kTieKey = "tie";  // no line: all
-// For 0.2.0, which knows no number of initial updates and would continue with other bits.
-constexpr std::string_view kInitialOptimizer = "init_optimizer";
 
 using Signature = std::vector<std::pair<std::string, std::string>>;
 
@@ -40,10 +38,11 @@ struct ToldOption {
 };
 constexpr const char* kBeginEmbedding = "--begin-embedding";
 constexpr const char* kLearned = "learned";  // no line
-constexpr ToldOption kToldOptions[] = {
-    {"zero_word", kBeginEmbedding, "zero"},        {"zero_start", kBeginEmbedding, "none"},
-    {"marian_positions", "--positions", "marian"}, {"swish", "--activation", "swish"},
-    {"output_bias", "--output-bias", "yes"},       {"weight_decay_vectors", "--weight-decay-vectors", "yes"}};
+constexpr ToldOption kToldOptions[] = {{"zero_word", kBeginEmbedding, "zero"},
+                                       {"zero_start", kBeginEmbedding, "none"},
+                                       {"marian_positions", "--positions", "marian"},
+                                       {"swish", "--activation", "swish"},
+                                       {"output_bias", "--output-bias", "yes"}};
 
 const ToldOption* told_option(std::string_view key) {
   const auto* found = std::find_if(std::begin(kToldOptions), std::end(kToldOptions),
@@ -70,8 +69,8 @@ std::string told_value(const Signature& lines, const std::string& key) {
     if (option == nullptr && name == key) return value.empty() ? "none" : value;
   }
   if (key == kTieKey) return name_of(Tie::kAll);
-  constexpr std::string_view kZeroByDefault[] = {"activation_dropout", "batch_warmup", "dropout_source",
-                                                 "dropout_target", "weight_decay"};
+  constexpr std::string_view kZeroByDefault[] = {"activation_dropout", "dropout_source", "dropout_target",
+                                                 "weight_decay"};
   if (std::find(std::begin(kZeroByDefault), std::end(kZeroByDefault), key) != std::end(kZeroByDefault))
     return "0";
   return option != nullptr ? option->option == kBeginEmbedding ? kLearned : "its default" : "none";
@@ -92,15 +91,9 @@ std::string resume_signature(const TrainOptions& options) {
                                    std::pair("sample_target", options.sample_target)}) {
     if (alpha > 0.0) lines += fmt::format("{}: {}\n", key, alpha);
   }
-  if (options.batch_warmup > 0) lines += fmt::format("batch_warmup: {}\n", options.batch_warmup);
-  if (options.weight_decay > 0.0) {
-    lines += fmt::format("weight_decay: {}\n", options.weight_decay);
-    if (options.weight_decay_vectors) lines += fmt::format("weight_decay_vectors: yes\n");
-  }
+  if (options.weight_decay > 0.0) lines += fmt::format("weight_decay: {}\n", options.weight_decay);
   if (options.ema > 0.0) lines += fmt::format("ema: {}\n", options.ema);
-  if (!options.mix.empty()) lines += "mix: a plan\n";  // which 0.2.0 does not know
-  if (options.initial_optimizer != "fresh")
-    lines += fmt::format("{}: {}\n", kInitialOptimizer, options.initial_optimizer);
+  if (!options.mix.empty()) lines += "mix: a plan\n";
   if (!options.freeze.empty()) lines += fmt::format("freeze: {}\n", fmt::join(options.freeze, " "));
   return lines;
 }
@@ -139,7 +132,6 @@ void check_same_signature(const std::string& path, const std::string& theirs, co
   const Signature want = parse_signature(ours);
   for (const Signature* lines : {&have, &want}) {
     for (const auto& [key, value] : *lines) {
-      if (key == kInitialOptimizer) continue;  // only a new run reads it
       const auto there = [&, &name = key, &text = value](const Signature& all) {
         return std::find(all.begin(), all.end(), std::pair(name, text)) != all.end();
       };
@@ -147,11 +139,7 @@ void check_same_signature(const std::string& path, const std::string& theirs, co
       refuse_other_option(path, option_of(key), told_value(have, key), told_value(want, key));
     }
   }
-  const auto without = [](Signature lines) {
-    std::erase_if(lines, [](const auto& line) { return line.first == kInitialOptimizer; });
-    return lines;
-  };
-  if (without(have) != without(want)) refuse_other_option(path, "options", "in another order", "their own");
+  refuse_other_option(path, "options", "in another order", "their own");
 }
 
 }  // namespace ventris

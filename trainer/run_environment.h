@@ -16,7 +16,7 @@ class Communicator;
 std::string run_environment(Communicator& communicator);
 
 /// "instruction set from AVX-512 to AVX2; MPI from ... to ..."; "" if nothing changed, or `before` is ""
-/// (files of earlier versions) or not such an object.
+/// or not such an object.
 std::string environment_changes(const std::string& before, const std::string& now);
 
 }  // namespace ventris

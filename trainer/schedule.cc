@@ -15,27 +15,6 @@ double noam(const Schedule& schedule, int64_t step) {
          std::min(1.0 / std::sqrt(s), s / (w * std::sqrt(w)));
 }
 
-/// Between peak and floor; `t` of the way from 0 to 1.
-double half_cosine(const ScheduleOptions& options, double t) {
-  return options.floor + 0.5 * (options.peak - options.floor) * (1.0 + std::cos(std::numbers::pi * t));
-}
-
-/// `passed`: steps since the first period began.
-double cosine_with_restarts(const ScheduleOptions& options, double passed) {
-  double length = static_cast<double>(options.restart_steps);
-  double period = 0.0;
-  if (options.restart_factor == 1.0) {
-    period = std::floor(passed / length);
-    passed -= period * length;
-  } else {
-    for (; passed >= length; ++period) {
-      passed -= length;
-      length *= options.restart_factor;
-    }
-  }
-  return std::pow(options.restart_shrink, period) * half_cosine(options, passed / length);
-}
-
 }  // namespace
 
 const char* name_of(ScheduleKind kind) {
@@ -48,8 +27,6 @@ const char* name_of(ScheduleKind kind) {
       return "linear";
     case ScheduleKind::kCosine:
       return "cosine";
-    case ScheduleKind::kPolynomial:
-      return "polynomial";
     case ScheduleKind::kConstant:
       return "constant";
     case ScheduleKind::kPlateau:
@@ -74,12 +51,10 @@ double Schedule::learning_rate(int64_t step, double plateau_factor) const {
   if (warms_up) return risen;
   switch (options.kind) {
     case ScheduleKind::kLinear:
-    case ScheduleKind::kPolynomial:
-      return options.floor + (options.peak - options.floor) *
-                                 std::pow(1.0 - std::min(1.0, passed / steps), options.decay_power);
+      return options.floor + (options.peak - options.floor) * (1.0 - std::min(1.0, passed / steps));
     case ScheduleKind::kCosine:
-      return options.restart_steps > 0 ? cosine_with_restarts(options, passed)
-                                       : half_cosine(options, std::min(1.0, passed / steps));
+      return options.floor + 0.5 * (options.peak - options.floor) *
+                                 (1.0 + std::cos(std::numbers::pi * std::min(1.0, passed / steps)));
     case ScheduleKind::kPlateau:
       return std::max(options.floor, options.peak * plateau_factor);
     default:

@@ -6,10 +6,10 @@
 namespace ventris {
 
 /// The course of the learning rate over the steps (train --schedule).
-enum class ScheduleKind { kNoam, kInverseSqrt, kLinear, kCosine, kPolynomial, kConstant, kPlateau };
-inline constexpr ScheduleKind kSchedules[] = {
-    ScheduleKind::kNoam,       ScheduleKind::kInverseSqrt, ScheduleKind::kLinear, ScheduleKind::kCosine,
-    ScheduleKind::kPolynomial, ScheduleKind::kConstant,    ScheduleKind::kPlateau};
+enum class ScheduleKind { kNoam, kInverseSqrt, kLinear, kCosine, kConstant, kPlateau };
+inline constexpr ScheduleKind kSchedules[] = {ScheduleKind::kNoam,     ScheduleKind::kInverseSqrt,
+                                              ScheduleKind::kLinear,   ScheduleKind::kCosine,
+                                              ScheduleKind::kConstant, ScheduleKind::kPlateau};
 /// "noam", "inverse-sqrt" and so on.
 const char* name_of(ScheduleKind kind);
 
@@ -20,14 +20,9 @@ struct ScheduleOptions {
   double warmup_from = 0.0;  // the rate before the first step, from which the warm-up rises
   int64_t decay_start = 0;   // the last step with the peak; 0: by schedule_of()
   int64_t decay_steps = 0;   // until the floor; of inverse-sqrt N, see Schedule; 0: by schedule_of()
-  double decay_power = 1.0;
   double floor = 0.0;
-  int64_t restart_steps = 0;  // the first period of a cosine with restarts; 0: without
-  double restart_factor = 1.0;
-  double restart_shrink = 1.0;
   int plateau_patience = 1;  // validations without a better one until the rate drops
   double plateau_factor = 0.1;
-  double plateau_threshold = 0.0;  // relative improvement by which a validation is better
 };
 
 /// The learning rate by the step, counted from 1.
@@ -38,13 +33,12 @@ struct ScheduleOptions {
 /// The others rise as warmup_from + (peak - warmup_from) * step / warmup, stay at the peak until
 /// S = decay_start, and then, with t = min(1, (step - S) / decay_steps), are
 ///   inverse-sqrt         max(floor, peak * sqrt(N / (N + step - S))), N = decay_steps
-///   linear, polynomial   floor + (peak - floor) * (1 - t)^decay_power; the power of linear is 1
+///   linear               floor + (peak - floor) * (1 - t)
 ///   cosine               floor + (peak - floor) * (1 + cos(pi t)) / 2
 ///   constant             peak
 ///   plateau              max(floor, peak * plateau_factor) with the factor reached by the validations
 /// An inverse-sqrt whose decay begins within the warm-up is the product of both, and never below the floor
-/// after the warm-up. With restarts t of the cosine is the part of period i that has passed; its length is
-/// restart_steps * restart_factor^i, its peak and floor are multiplied by restart_shrink^i.
+/// after the warm-up.
 struct Schedule {
   double scale = 1.0;
   int d_model = 512;

@@ -12,8 +12,7 @@ namespace ventris {
 namespace {
 
 bool ends(const ScheduleOptions& options) {
-  return options.kind == ScheduleKind::kLinear || options.kind == ScheduleKind::kPolynomial ||
-         (options.kind == ScheduleKind::kCosine && options.restart_steps == 0);
+  return options.kind == ScheduleKind::kLinear || options.kind == ScheduleKind::kCosine;
 }
 
 template <typename... Args>
@@ -26,7 +25,6 @@ void refuse_options_of_others(const ScheduleOptions& given) {
   const ScheduleKind kind = given.kind;
   const ScheduleOptions defaults;
   const bool is_noam = kind == ScheduleKind::kNoam;
-  const bool is_cosine = kind == ScheduleKind::kCosine;
   const bool is_plateau = kind == ScheduleKind::kPlateau;
   const bool decays = ends(given) || kind == ScheduleKind::kInverseSqrt;
   struct Rule {
@@ -36,26 +34,17 @@ void refuse_options_of_others(const ScheduleOptions& given) {
     const char* of;
   };
   const char* const of_all = "all schedules but noam";
+  const char* const of_decays = "--schedule inverse-sqrt, linear and cosine";
   const char* const of_plateau = "--schedule plateau";
   const Rule rules[] = {
       {"--peak-learning-rate", given.peak > 0.0, !is_noam, of_all},
       {"--warmup-from", given.warmup_from > 0.0, !is_noam, of_all},
-      {"--decay-start", given.decay_start > 0, decays || is_cosine,
-       "--schedule inverse-sqrt, linear, cosine and polynomial"},
-      {"--decay-steps", given.decay_steps > 0, decays,
-       "--schedule inverse-sqrt, linear, polynomial, and cosine without --restart-steps"},
-      {"--decay-power", given.decay_power != defaults.decay_power, kind == ScheduleKind::kPolynomial,
-       "--schedule polynomial"},
-      {"--min-learning-rate", given.floor > 0.0, decays || is_cosine || is_plateau,
+      {"--decay-start", given.decay_start > 0, decays, of_decays},
+      {"--decay-steps", given.decay_steps > 0, decays, of_decays},
+      {"--min-learning-rate", given.floor > 0.0, decays || is_plateau,
        "schedules whose rate falls, other than noam"},
-      {"--restart-steps", given.restart_steps > 0, is_cosine, "--schedule cosine"},
-      {"--restart-factor", given.restart_factor != defaults.restart_factor, given.restart_steps > 0,
-       "--schedule cosine with --restart-steps"},
-      {"--restart-shrink", given.restart_shrink != defaults.restart_shrink, given.restart_steps > 0,
-       "--schedule cosine with --restart-steps"},
       {"--plateau-patience", given.plateau_patience != defaults.plateau_patience, is_plateau, of_plateau},
       {"--plateau-factor", given.plateau_factor != defaults.plateau_factor, is_plateau, of_plateau},
-      {"--plateau-threshold", given.plateau_threshold != defaults.plateau_threshold, is_plateau, of_plateau},
   };
   for (const Rule& rule : rules) {
     if (rule.is_given && !rule.has_use)
@@ -123,7 +112,7 @@ Schedule schedule_of(const TrainOptions& options) {
                     .options = options.schedule};
   ScheduleOptions& own = schedule.options;
   const bool is_inverse = own.kind == ScheduleKind::kInverseSqrt;
-  if (own.decay_start == 0 && (is_inverse || ends(own) || own.restart_steps > 0))
+  if (own.decay_start == 0 && (is_inverse || ends(own)))
     own.decay_start = is_inverse && own.decay_steps > 0 ? own.decay_steps : options.warmup_steps;
   if (own.decay_steps == 0 && is_inverse) own.decay_steps = own.decay_start;
   if (own.decay_steps == 0 && ends(own)) own.decay_steps = options.max_steps - own.decay_start;
@@ -145,9 +134,6 @@ std::string describe_schedule(const TrainOptions& options) {
   if (own.kind == ScheduleKind::kPlateau)
     text += fmt::format(", times {:g} after {} without a better one, at least {}", own.plateau_factor,
                         counted(own.plateau_patience, "validation"), floor);
-  if (own.restart_steps > 0)
-    text += fmt::format(", to {} in {} steps, then again, {:g} times as long, from {:g} times the rate",
-                        floor, thousands(own.restart_steps), own.restart_factor, own.restart_shrink);
   if (ends(own))
     text += fmt::format(", from step {} to {} at step {}", thousands(own.decay_start), floor,
                         thousands(own.decay_start + own.decay_steps));

@@ -98,9 +98,8 @@ std::string stages_text(const std::string& mix) {
 }
 
 std::string limits_text(const TrainOptions& options, double steps, int64_t first_step) {
-  const double full =
-      static_cast<double>(options.max_steps) - data::lacking_batches(options.max_steps, options.batch_warmup);
-  std::string text = fmt::format("to step {}, {:.3g} epochs", thousands(options.max_steps), full / steps);
+  std::string text = fmt::format("to step {}, {:.3g} epochs", thousands(options.max_steps),
+                                 static_cast<double>(options.max_steps) / steps);
   if (first_step > 0) text = fmt::format("from step {} ", thousands(first_step)) + text;
   if (options.max_epochs > 0) text += fmt::format("; at most {}", counted(options.max_epochs, "epoch"));
   if (options.max_minutes > 0.0) text += fmt::format("; at most {:g} minutes", options.max_minutes);
@@ -173,13 +172,10 @@ void report_start(Progress& progress, Communicator& communicator, Context& conte
                                thousands(store.parameter_count()), model.encoder_layers, model.decoder_layers,
                                model.d_model, model.heads, tables_text(model.tie))) +
       frozen_row(options, store) + row("corpus", corpus_text(corpus, sets)) + validation_row(options, sets) +
-      row("step", fmt::format("up to {} source and {} target tokens, in {}, {} per rank{}",
+      row("step", fmt::format("up to {} source and {} target tokens, in {}, {} per rank",
                               thousands(options.batch_source_tokens), thousands(options.batch_target_tokens),
                               shards == 1 ? "1 micro-batch" : fmt::format("{} micro-batches", shards),
-                              (shards + ranks - 1) / ranks,
-                              first_step < options.batch_warmup
-                                  ? fmt::format("; they grow up to step {}", thousands(options.batch_warmup))
-                                  : "")) +
+                              (shards + ranks - 1) / ranks)) +
       row("epoch", fmt::format("about {} steps", steps_text(steps))) +
       (options.mix.empty() ? "" : row("stages", stages_text(options.mix))) +
       row("rate", rate_text(options, first_step, next_rate)) +
@@ -210,17 +206,10 @@ void warn_of_changed_options(Progress& progress, const TrainOptions& options) {
 
 std::vector<std::string> changed_options(const TrainOptions& before, const TrainOptions& now) {
   // Of the place, or without effect on a run that resumes.
-  static const std::set<std::string> kPassedOver = {"model_dir",
-                                                    "resume",
-                                                    "vocab_size",
-                                                    "zero_word",
-                                                    "zero_start",
-                                                    "initial_model",
-                                                    "initial_optimizer",
-                                                    "initial_vocabulary",
-                                                    "initial_embeddings",
-                                                    "initial_source_embeddings",
-                                                    "initial_target_embeddings"};
+  static const std::set<std::string> kPassedOver = {
+      "model_dir",         "resume",        "vocab_size",        "zero_word",
+      "zero_start",        "initial_model", "initial_optimizer", "initial_vocabulary",
+      "initial_embeddings"};
   const nlohmann::json old_values = flat_options(before);
   const nlohmann::json new_values = flat_options(now);
   std::vector<std::string> changed;

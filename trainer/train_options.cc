@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/train_options.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <iterator>
 #include <limits>
@@ -67,7 +69,6 @@ TrainOptions checked_options(const TrainOptions& options, Device device) {
           "--batch-source-tokens", std::to_string(options.batch_source_tokens), "from 1 to 2147483647");
   require(options.batch_target_tokens >= 1 && options.batch_target_tokens <= kMaxTokens,
           "--batch-target-tokens", std::to_string(options.batch_target_tokens), "from 1 to 2147483647");
-  require(options.batch_warmup >= 0, "--batch-warmup", std::to_string(options.batch_warmup), "0 or more");
   require(options.micro_batch_tokens >= 0, "--micro-batch-tokens", std::to_string(options.micro_batch_tokens),
           "0 or more");
   require(options.logical_shards >= 0, "--logical-shards", std::to_string(options.logical_shards),
@@ -90,15 +91,11 @@ TrainOptions checked_options(const TrainOptions& options, Device device) {
           "--init-optimizer", options.initial_optimizer, "fresh, or keep with --init");
   require(options.initial_vocabulary == "match" || (options.initial_vocabulary == "extend" && from_model),
           "--init-vocabulary", options.initial_vocabulary, "match, or extend with --init");
-  for (const auto& [option, path] :
-       {std::pair("--init-embeddings", options.initial_embeddings),
-        std::pair("--init-source-embeddings", options.initial_source_embeddings),
-        std::pair("--init-target-embeddings", options.initial_target_embeddings)})
-    require(path.empty() || !from_model, option, path, "absent with --init, whose model has an embedding");
-  require(options.initial_embeddings.empty() ||
-              (options.initial_source_embeddings.empty() && options.initial_target_embeddings.empty()),
-          "--init-embeddings", options.initial_embeddings,
-          "absent with --init-source-embeddings and --init-target-embeddings");
+  const std::vector<std::string>& embeddings = options.initial_embeddings;
+  require(embeddings.empty() || !from_model, "--init-embeddings",
+          fmt::format("{}", fmt::join(embeddings, " ")), "absent with --init, whose model has an embedding");
+  require(embeddings.size() <= 2, "--init-embeddings", fmt::format("{} files", embeddings.size()),
+          "one file, or those of sources and targets");
   const std::string& metric = options.valid_metric;
   require(
       metric == "auto" || metric == "bleu" || metric == "chrf" || metric == "loss" || metric == "perplexity",
@@ -115,8 +112,6 @@ TrainOptions checked_options(const TrainOptions& options, Device device) {
   check_schedule(options);
   require(options.clip_value == 0.0 || options.clip_norm == 0.0, "--clip-value",
           fmt::format("{}", options.clip_value), "0 where --clip-norm is not");
-  require(!options.weight_decay_vectors || options.weight_decay > 0.0, "--weight-decay", "0",
-          "positive with --weight-decay-vectors");
   require(options.ema >= 0.0 && options.ema < 1.0, "--ema", std::to_string(options.ema),
           "at least 0 and below 1");
   static_cast<void>(resolved_precision(options.precision, Precision::kAuto, device));

@@ -9,7 +9,6 @@
 #include "model/kept_activations.h"
 #include "model/transformer_config.h"
 #include "trainer/precision.h"
-#include "trainer/replicas.h"
 #include "trainer/schedule.h"
 
 namespace ventris {
@@ -40,7 +39,6 @@ struct TrainOptions {
   KeptActivations kept_activations() const {
     return recompute ? KeptActivations::kLayerInputs : KeptActivations::kAll;
   }
-  int64_t batch_warmup = 0;  // steps in which global batches grow (data/batches.h); 0: none
   uint64_t seed = 1;
   std::string mix;  // plan of stages (data/mix_plan.h), its text; empty: that of the checkpoint, or none
   double sample_source = 0.0;  // subword regularisation: SampleOptions of data/sampled_text.h; 0: none
@@ -56,11 +54,10 @@ struct TrainOptions {
   float beta1 = 0.9F;
   float beta2 = 0.98F;
   float adam_epsilon = 1e-9F;
-  double clip_norm = 0.0;             // 0: no clipping
-  double clip_value = 0.0;            // of each element of the gradient; 0: no limit
-  double weight_decay = 0.0;          // decoupled (backend/weight_decay.h)
-  bool weight_decay_vectors = false;  // also of LayerNorm and biases
-  double ema = 0.0;                   // decay of the moving average of the parameters; 0: none
+  double clip_norm = 0.0;     // 0: no clipping
+  double clip_value = 0.0;    // of each element of the gradient; 0: no limit
+  double weight_decay = 0.0;  // decoupled (backend/weight_decay.h)
+  double ema = 0.0;           // decay of the moving average of the parameters; 0: none
   Precision precision = Precision::kAuto;
   DType gradient_dtype = DType::kF32;  // in which gradients are summed over the ranks: f32 or bf16
   Reduction reduction = Reduction::kFast;
@@ -83,22 +80,19 @@ struct TrainOptions {
   int64_t log_every = 50;
   double log_seconds = 10.0;         // after which a message is printed within an interval; 0: never
   int64_t check_ranks_every = 1000;  // steps after which the ranks compare their state; 0: at saves only
-  OnDivergence on_divergence = OnDivergence::kStop;
-  int64_t digest_every = 0;     // steps after which the digest of the parameters is logged; 0: never
-  bool tensorboard = false;     // writes event files beside the log
-  std::string resume = "auto";  // auto, never, or a checkpoint file
-  std::string initial_model;    // source of the parameters of a new run; empty: random
+  int64_t digest_every = 0;          // steps after which the digest of the parameters is logged; 0: never
+  bool tensorboard = false;          // writes event files beside the log
+  std::string resume = "auto";       // auto, never, or a checkpoint file
+  std::string initial_model;         // source of the parameters of a new run; empty: random
   std::string initial_optimizer = "fresh";   // Adam's moments of that run: fresh, or keep those of the model
   std::string initial_vocabulary = "match";  // tokens of model and corpus: match, or extend
-  std::string initial_embeddings;            // file of vectors for the embeddings of a new run; empty: none
-  std::string initial_source_embeddings;     // the same for those of a side
-  std::string initial_target_embeddings;
+  // Files of vectors for the embeddings of a new run: none, one, or those of source and target.
+  std::vector<std::string> initial_embeddings;
   std::vector<std::string> freeze;  // globs of parameters that keep their values
 
   // Machine
   std::string device = "auto";   // auto, cpu, cuda
   bool no_cuda_graph = false;    // enqueue every step without a graph
-  int nccl_max_blocks = 0;       // multiprocessors that a sum of NCCL takes at most; 0: NCCL decides
   bool profile = false;          // measure the phases of steps
   double comm_timeout = 300.0;   // seconds that a rank waits for others in a collective; 0: no limit
   double save_timeout = 1800.0;  // seconds for writing one checkpoint to the disk; 0: no limit

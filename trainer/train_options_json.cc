@@ -7,7 +7,6 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 #include <set>
-#include <string_view>
 #include <type_traits>
 #include <vector>
 
@@ -29,63 +28,7 @@ constexpr const char* kModel = "model";
 constexpr const char* kEnvironment = "environment";
 constexpr const char* kFormat = data::kFormatKey;
 constexpr const char* kTieName = "tie";
-// Those that 0.2.0 knows. It refuses a file with others, so they are written only where they are not the
-// default.
-constexpr std::string_view kKeysOf020[] = {kModel,
-                                           "adam_epsilon",
-                                           "batch_source_tokens",
-                                           "batch_target_tokens",
-                                           "begin_embedding",
-                                           "beta1",
-                                           "beta2",
-                                           "check_ranks_every",
-                                           "clip_norm",
-                                           "comm_timeout",
-                                           "corpus",
-                                           "device",
-                                           "digest_every",
-                                           "ema",
-                                           "gradient_dtype",
-                                           "initial_model",
-                                           "keep_checkpoints",
-                                           "learning_rate_scale",
-                                           "log_every",
-                                           "log_seconds",
-                                           "logical_shards",
-                                           "max_epochs",
-                                           "max_minutes",
-                                           "max_steps",
-                                           "micro_batch_tokens",
-                                           "model_dir",
-                                           "no_cuda_graph",
-                                           "on_divergence",
-                                           "patience",
-                                           "precision",
-                                           "preset",
-                                           "profile",
-                                           "reduction",
-                                           "resume",
-                                           "save_every",
-                                           "save_timeout",
-                                           "seed",
-                                           "threads",
-                                           "valid_beam_size",
-                                           "valid_bleu",
-                                           "valid_chrf",
-                                           "valid_every",
-                                           "valid_length_penalty",
-                                           "valid_max_sentences",
-                                           "valid_metric",
-                                           "valid_target",
-                                           "valid_tokenize",
-                                           "valid_tokenize_with",
-                                           "warmup_steps"};
-
-bool is_known_to_020(std::string_view key) {
-  return key == kFormat || std::ranges::find(kKeysOf020, key) != std::end(kKeysOf020);
-}
-
-// All except the model. Older files may lack an option, which then has its default.
+// All except the model. A file may lack an option, which then has its default.
 template <typename Options, typename Visit>
 void visit_options(Options& options, Visit&& visit) {
   visit("corpus", options.corpus);
@@ -96,7 +39,6 @@ void visit_options(Options& options, Visit&& visit) {
   visit("batch_source_tokens", options.batch_source_tokens);
   visit("batch_target_tokens", options.batch_target_tokens);
   visit("recompute", options.recompute);
-  visit("batch_warmup", options.batch_warmup);
   visit("logical_shards", options.logical_shards);
   visit("micro_batch_tokens", options.micro_batch_tokens);
   visit("seed", options.seed);
@@ -113,21 +55,15 @@ void visit_options(Options& options, Visit&& visit) {
   visit("warmup_from", options.schedule.warmup_from);
   visit("decay_start", options.schedule.decay_start);
   visit("decay_steps", options.schedule.decay_steps);
-  visit("decay_power", options.schedule.decay_power);
   visit("min_learning_rate", options.schedule.floor);
-  visit("restart_steps", options.schedule.restart_steps);
-  visit("restart_factor", options.schedule.restart_factor);
-  visit("restart_shrink", options.schedule.restart_shrink);
   visit("plateau_patience", options.schedule.plateau_patience);
   visit("plateau_factor", options.schedule.plateau_factor);
-  visit("plateau_threshold", options.schedule.plateau_threshold);
   visit("beta1", options.beta1);
   visit("beta2", options.beta2);
   visit("adam_epsilon", options.adam_epsilon);
   visit("clip_norm", options.clip_norm);
   visit("clip_value", options.clip_value);
   visit("weight_decay", options.weight_decay);
-  visit("weight_decay_vectors", options.weight_decay_vectors);
   visit("ema", options.ema);
   visit("precision", options.precision);
   visit("gradient_dtype", options.gradient_dtype);
@@ -147,26 +83,18 @@ void visit_options(Options& options, Visit&& visit) {
   visit("digest_every", options.digest_every);
   visit("tensorboard", options.tensorboard);
   visit("check_ranks_every", options.check_ranks_every);
-  visit("on_divergence", options.on_divergence);
   visit("resume", options.resume);
   visit("initial_model", options.initial_model);
   visit("initial_optimizer", options.initial_optimizer);
   visit("initial_vocabulary", options.initial_vocabulary);
   visit("initial_embeddings", options.initial_embeddings);
-  visit("initial_source_embeddings", options.initial_source_embeddings);
-  visit("initial_target_embeddings", options.initial_target_embeddings);
   visit("freeze", options.freeze);
   visit("device", options.device);
   visit("no_cuda_graph", options.no_cuda_graph);
-  visit("nccl_max_blocks", options.nccl_max_blocks);
   visit("profile", options.profile);
   visit("comm_timeout", options.comm_timeout);
   visit("save_timeout", options.save_timeout);
   visit("threads", options.threads);
-}
-
-std::string name_of(OnDivergence value) {
-  return value == OnDivergence::kRepair ? "repair" : "stop";
 }
 
 template <typename T>
@@ -185,7 +113,6 @@ std::vector<T> values_of() {
     return {Precision::kAuto, Precision::kF32, Precision::kTf32, Precision::kBF16};
   if constexpr (std::is_same_v<T, Reduction>) return {Reduction::kFast, Reduction::kReproducible};
   if constexpr (std::is_same_v<T, ScheduleKind>) return {std::begin(kSchedules), std::end(kSchedules)};
-  if constexpr (std::is_same_v<T, OnDivergence>) return {OnDivergence::kStop, OnDivergence::kRepair};
 }
 
 template <typename T>
@@ -243,12 +170,6 @@ json flat_options(const TrainOptions& options) {
 std::string config_json(const TrainOptions& options, const std::string& environment) {
   json object = json_of(options);
   if (!environment.empty()) object[kEnvironment] = parse_json(environment);
-  // Without it the same corpus gives the same.
-  if (object[kTieName] == name_of(Tie::kAll)) object.erase(kTieName);
-  const json defaults = json_of({});
-  for (const auto& [key, value] : defaults.items()) {
-    if (!is_known_to_020(key) && object.value(key, json()) == value) object.erase(key);
-  }
   return json_text(object, 2);
 }
 

@@ -13,9 +13,9 @@ std::string to_json(const TrainOptions& options);
 /// The same by path ("/model/d_model"), without nesting; a list is one text.
 nlohmann::json flat_options(const TrainOptions& options);
 /// The same as to_json() in config.json: with `environment` (trainer/run_environment.h), if there is one,
-/// under that key, and without the options that earlier versions do not know where they have their defaults.
+/// under that key.
 std::string config_json(const TrainOptions& options, const std::string& environment);
-/// Reads the result of to_json(). Missing options (a file of an older version) have their defaults. Throws
+/// Reads the result of to_json(). Missing options have their defaults. Throws
 /// Error(kBadData) naming `origin` and the key that is unknown or of another type, and data::NewerFormat if
 /// the text is of a later version.
 TrainOptions train_options_from_json(const std::string& json, const std::string& origin);

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <iterator>
 
 #include "backend/cast.h"
 #include "backend/device.h"
@@ -26,6 +25,7 @@
 #include "trainer/launcher.h"
 #include "trainer/product_choices.h"
 #include "trainer/progress_text.h"
+#include "trainer/replicas.h"
 #include "trainer/resume_signature.h"
 #include "trainer/run_environment.h"
 #include "trainer/run_shape.h"
@@ -79,7 +79,6 @@ TrainingRun::TrainingRun(Context& context, Communicator& communicator, const Tra
                {.source_tokens = options.batch_source_tokens,
                 .target_tokens = options.batch_target_tokens,
                 .shards = shards_,
-                .warmup_steps = options.batch_warmup,
                 .seed = options.seed,
                 .mix = resolved_mix(options, resume_point_, corpus_),
                 .sampled = sampled_text(options, corpus_)}),
@@ -324,13 +323,9 @@ bool TrainingRun::rank_check_is_due() const {
 void TrainingRun::check_ranks() {
   if (checked_step_ == state_.step) return;
   checked_step_ = state_.step;
-  const auto differing = [this](const std::vector<Replica>& parts) {
-    return check_replicas(context_, communicator_, state_.step, parts, options_.on_divergence);
-  };
-  std::vector<Repair> repairs;
   // Before the owners send their masters: the copies with which the ranks compute.
   if (optimizer_->shard().is_part() && store_.compute_copy())
-    repairs = differing({{"parameters in bf16", store_.compute_copy()}});
+    check_replicas(context_, communicator_, state_.step, {{"parameters in bf16", store_.compute_copy()}});
   complete_masters();
   std::vector<Replica> parts = {{"parameters", store_.values()}};
   if (!optimizer_->shard().is_part()) {  // the others have one owner each
@@ -339,14 +334,7 @@ void TrainingRun::check_ranks() {
     parts.push_back({"second moments of Adam", state.v});
     if (state.average) parts.push_back({"moving average of the parameters", state.average});
   }
-  std::ranges::move(differing(parts), std::back_inserter(repairs));
-  if (repairs.empty()) return;
-  store_.refresh_compute_copy(context_);
-  for (const Repair& repair : repairs) {
-    if (metrics_) metrics_->write_repair(state_.step, repair.name, repair.ranks);
-    progress_.warning(
-        fmt::format("after step {} {}; it got their copy, and training continues", state_.step, repair.text));
-  }
+  check_replicas(context_, communicator_, state_.step, parts);
 }
 
 void TrainingRun::check_surroundings() const {

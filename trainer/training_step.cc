@@ -27,7 +27,7 @@ TrainingStep::TrainingStep(Context& context, Communicator& communicator, const T
       store_(store),
       transformer_(transformer),
       optimizer_(optimizer),
-      device_communicator_(make_device_communicator(communicator, context, options.nccl_max_blocks)),
+      device_communicator_(make_device_communicator(communicator, context)),
       own_work_(context) {
   const OptimizerShard& shard = optimizer.shard();
   const int64_t tail = tail_of_sums(store, context.device());

@@ -38,10 +38,7 @@ void count_for_plateau(const TrainOptions& options, double metric, TrainingState
                        Progress& progress) {
   const ScheduleOptions& schedule = options.schedule;
   if (schedule.kind != ScheduleKind::kPlateau || state.step <= options.warmup_steps) return;
-  const bool more_is_better = is_better(options.valid_metric, 1.0, 0.0);
-  const double threshold = more_is_better ? schedule.plateau_threshold : -schedule.plateau_threshold;
-  if (are_better(options.valid_metric, metric, state, state.plateau_best_step,
-                 state.plateau_best * (1.0 + threshold))) {
+  if (are_better(options.valid_metric, metric, state, state.plateau_best_step, state.plateau_best)) {
     state.plateau_best = metric;
     state.plateau_best_step = state.step;
     state.plateau_validations = 0;

@@ -23,10 +23,10 @@ bool take_best(const TrainOptions& options, double metric, TrainingState& state)
 /// Counts a validation that was due for --patience and `until stalled`, by the same rule.
 void count_validation(const TrainOptions& options, double metric, TrainingState& state);
 
-/// Counts it for --schedule plateau, as torch.optim.lr_scheduler.ReduceLROnPlateau in relative mode does: the
-/// rate drops by plateau_factor after plateau_patience validations in a row that are not better than the best
-/// by more than plateau_threshold of it. Validations until the end of the warm-up do not count, nor do drops
-/// below the floor. Writes a drop to the log (may be null) and reports it.
+/// Counts it for --schedule plateau, as torch.optim.lr_scheduler.ReduceLROnPlateau does: the
+/// rate drops by plateau_factor after plateau_patience validations in a row that are not better than the
+/// best. Validations until the end of the warm-up do not count, nor do drops below the floor. Writes a drop
+/// to the log (may be null) and reports it.
 void count_for_plateau(const TrainOptions& options, double metric, TrainingState& state, MetricsLog* metrics,
                        Progress& progress);
 

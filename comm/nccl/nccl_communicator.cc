@@ -67,10 +67,10 @@ ncclUniqueId agree_on_id(Communicator& control) {
 
 class NcclCommunicator : public Communicator {
  public:
-  NcclCommunicator(Communicator& control, Context& context, int max_blocks)
+  NcclCommunicator(Communicator& control, Context& context)
       : control_(control),
         context_stream_(cuda::stream_of(context)),
-        link_(agree_on_id(control), control, host_name(), max_blocks) {}
+        link_(agree_on_id(control), control, host_name()) {}
   // Pending work ends first. During an exception it may never end, as the other ranks may be gone.
   ~NcclCommunicator() override {
     if (std::uncaught_exceptions() > 0) link_.abandon();
@@ -164,9 +164,6 @@ class NcclCommunicator : public Communicator {
   bool under_way_ = false;
 };
 
-// The first version that knows maxCTAs of ncclConfig_t; earlier ones ignore it.
-constexpr int kFirstWithMaxBlocks = 21700;
-
 int loaded_version() {
   int version = 0;
   check_nccl(ncclGetVersion(&version), "ncclGetVersion");
@@ -180,17 +177,9 @@ std::string version_text() {
 
 }  // namespace
 
-std::unique_ptr<Communicator> make_device_communicator(Communicator& control, Context& context,
-                                                       int max_blocks) {
+std::unique_ptr<Communicator> make_device_communicator(Communicator& control, Context& context) {
   if (context.device() == Device::kCpu || control.size() == 1) return nullptr;
   check_equal_on_all_ranks(control, "the version of NCCL", version_text());
-  if (max_blocks > 0 && loaded_version() < kFirstWithMaxBlocks) {
-    fail(
-        ExitCode::kUnavailable,
-        "--nccl-max-blocks {}: NCCL {} does not know this limit, 2.17 or newer does: install one, or omit the "
-        "option",
-        max_blocks, version_text());
-  }
   int device = 0;
   VENTRIS_CUDA_CHECK(cudaGetDevice(&device));
   const std::string shared = shared_device(control, device);
@@ -198,7 +187,7 @@ std::unique_ptr<Communicator> make_device_communicator(Communicator& control, Co
     fail(ExitCode::kUnavailable,
          "{}. NCCL needs one device per rank: start fewer ranks on a host, or use --device cpu", shared);
   }
-  return std::make_unique<NcclCommunicator>(control, context, max_blocks);
+  return std::make_unique<NcclCommunicator>(control, context);
 }
 
 std::string nccl_library() {

@@ -47,7 +47,7 @@ ncclDataType_t nccl_type(DType dtype) {
   return dtype == DType::kF32 ? ncclFloat32 : dtype == DType::kBF16 ? ncclBfloat16 : ncclFloat64;
 }
 
-NcclLink::NcclLink(const ncclUniqueId& id, Communicator& control, const std::string& host, int max_blocks)
+NcclLink::NcclLink(const ncclUniqueId& id, Communicator& control, const std::string& host)
     : control_(control),
       rank_(control.rank()),
       ranks_(control.size()),
@@ -56,7 +56,6 @@ NcclLink::NcclLink(const ncclUniqueId& id, Communicator& control, const std::str
   VENTRIS_CUDA_CHECK(cudaGetDevice(&device_));
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
   config.blocking = 0;  // unless the environment says otherwise: comm/nccl_variables.h
-  if (max_blocks > 0) config.maxCTAs = max_blocks;
   const ncclResult_t status = ncclCommInitRankConfig(&comm_, ranks_, id, rank_, &config);
   settle(status, "ncclCommInitRankConfig");
   for (Mark& mark : marks_) VENTRIS_CUDA_CHECK(cudaEventCreateWithFlags(&mark.event, cudaEventDisableTiming));

@@ -30,10 +30,9 @@ class Communicator;
 class NcclLink {
  public:
   /// Joins the ranks of `control`, each on the current CUDA device of its thread; this one is on `host`.
-  /// `control` has the limit of waits and calls the roll, and must outlive the object; a kernel has at most
-  /// `max_blocks` blocks, each on a multiprocessor (0: NCCL decides). Throws LateRanks if that fails or times
-  /// out.
-  NcclLink(const ncclUniqueId& id, Communicator& control, const std::string& host, int max_blocks);
+  /// `control` has the limit of waits and calls the roll, and must outlive the object. Throws LateRanks
+  /// if that fails or times out.
+  NcclLink(const ncclUniqueId& id, Communicator& control, const std::string& host);
   /// Requires that the sums are complete, except during an exception.
   ~NcclLink();
   NcclLink(const NcclLink&) = delete;

@@ -6,8 +6,7 @@
 
 namespace ventris {
 
-std::unique_ptr<Communicator> make_device_communicator(Communicator& control, Context& context,
-                                                       int /*max_blocks*/) {
+std::unique_ptr<Communicator> make_device_communicator(Communicator& control, Context& context) {
   VENTRIS_CHECK(context.device() == Device::kCpu || control.size() == 1,
                 "{} ranks compute on {} in a program built without NCCL", control.size(),
                 name_of(context.device()));

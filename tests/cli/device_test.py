@@ -279,10 +279,6 @@ class EmulatedDevice(DeviceTest):
         anew = self.train("two-anew", *steps, "--device", "cuda", "--no-cuda-graph")
         self.succeed_on_device(*anew, ranks=2, devices=2)
         self.assert_equal_parameters(*(self.path(name, "checkpoint-00000004.h5") for name in ("two", "two-anew")))
-        limited = self.train("two-limited", *steps, "--device", "cuda", "--nccl-max-blocks", 4)
-        self.succeed_on_device(*limited, ranks=2, devices=2)
-        self.assertIn(b'"nccl_max_blocks": 4', self.read(self.path("two-limited", "config.json")))
-        self.succeed_on_device(*self.train("two-limited", "--max-steps", 5, "--device", "cuda"), ranks=2, devices=2)
 
     @unittest.skipUnless(support.MPIEXEC, "built without MPI")
     def test_a_slow_device_is_named(self):
@@ -298,13 +294,6 @@ class EmulatedDevice(DeviceTest):
             self.assertEqual(result.returncode, 0, message)
             told = re.findall(r"straggler: rank 1 on \S+ computes \d+\.\d times as long as the median rank", message)
             self.assertEqual(len(told), 5, message)
-
-    @unittest.skipUnless(support.MPIEXEC, "built without MPI")
-    def test_an_nccl_that_cannot_limit_its_blocks_is_named(self):
-        words = self.train("old", "--max-steps", 1, "--device", "cuda", "--nccl-max-blocks", 4)
-        says = ["--nccl-max-blocks 4", "NCCL 2.16.5", "2.17 or newer"]
-        old = {"VENTRIS_EMULATED_NCCL_VERSION": 21605}
-        self.refuse_on_device(69, *words, ranks=2, devices=2, says=says, variables=old)
 
     @unittest.skipUnless(support.MPIEXEC, "built without MPI")
     def test_divergence_on_the_devices_ends_the_job_with_its_own_code(self):

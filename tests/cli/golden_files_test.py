@@ -132,7 +132,7 @@ class GoldenFiles(support.CommandLineTest):
         self.does("plan", "--config", "run/config.json")
         for model in ("run", "weights-int8.h5", "weights.safetensors"):
             folder = "from-" + model
-            self.does(*self.train(model_dir=folder, initial_model=model, max_steps=1, valid_every=0))
+            self.does(*self.train(model_dir=folder, init=model, max_steps=1, valid_every=0))
             self.assertTrue(os.path.exists(os.path.join(self.copy, folder, "checkpoint-00000001.h5")))
 
 

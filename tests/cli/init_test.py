@@ -84,10 +84,10 @@ class Init(support.CommandLineTest):
         weights, tensors = self.path("weights.h5"), self.path("weights.safetensors")
         self.succeed("export", "--model", self.model, "--output", weights)
         self.succeed("export", "--model", self.model, "--format", "safetensors", "--output", tensors)
-        self.write("init.ini", f"initial-model = {last}\n")  # the name of 0.2.0
+        self.write("init.ini", f"init = {last}\n")
         for number, options in enumerate(
             [("--init", name) for name in (last, weights, tensors, self.model)]
-            + [("--initial-model", last), ("--config", self.path("init.ini"))]
+            + [("--config", self.path("init.ini"))]
         ):
             with self.subTest(options):
                 begun, said = self.begin(f"of-{number}", *options)

@@ -112,7 +112,7 @@ class Marian(support.CommandLineTest):
         shape = ("--encoder-layers", 1, "--decoder-layers", 1, "--d-model", 16, "--d-ff", 32, "--heads", 2,
                  "--positions", "marian", "--begin-embedding", "none", "--layer-norm-epsilon", "1e-6",
                  "--output-bias")  # fmt: skip
-        options = ("--preset", "tiny", "--initial-model", model, "--model-dir", self.path("refused"), *shape)
+        options = ("--preset", "tiny", "--init", model, "--model-dir", self.path("refused"), *shape)
         for command in ("train", "plan"):
             self.refuse(78, command, *options, "--corpus", corpora["same"], says=[model, "swish true, not false"])
             says = [model, "13 tokens and 20 tokens"]

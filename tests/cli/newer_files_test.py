@@ -81,7 +81,7 @@ class NewerFiles(support.CommandLineTest):
         self.change_hdf5(CHECKPOINT, {"format": numpy.bytes_(f"ventris checkpoint {LATER}")})
         self.refuses(
             os.path.basename(CHECKPOINT), 1, self.train(), self.train(resume=CHECKPOINT), self.train(model_dir="other",
-            initial_model="run"), ("translate", "--model", "run"), ("export", "--model", CHECKPOINT, "--output", "w.h5"),
+            init="run"), ("translate", "--model", "run"), ("export", "--model", CHECKPOINT, "--output", "w.h5"),
             ("average", "--checkpoints", CHECKPOINT, "--output", "w.h5"), ("inspect", CHECKPOINT), ("inspect", "run", "--verify")
         )  # fmt: skip
 
@@ -103,7 +103,7 @@ class NewerFiles(support.CommandLineTest):
             self.refuses(
                 name, 2, ("translate", "--model", name), ("score", "--model", name, "--source", "test.en", "--target",
                 "test.de"), ("import", "--input", name, "--output", "w.h5"), ("inspect", name), ("inspect", name, "--verify"),
-                ("average", "--checkpoints", name, "--output", "w.h5"), self.train(model_dir="other", initial_model=name)
+                ("average", "--checkpoints", name, "--output", "w.h5"), self.train(model_dir="other", init=name)
             )  # fmt: skip
 
     def test_safetensors(self):

@@ -148,7 +148,7 @@ class Plan(support.CommandLineTest):
         self.refuse(64, "plan", "--corpus", self.corpus, "--ranks", 2, "--ranks-per-host", 4, says="--ranks 2")
         self.refuse(66, "plan", "--corpus", self.path("none.h5"), says="none.h5")
         self.refuse(73, "plan", "--corpus", self.corpus, "--model-dir", self.corpus, says=["--model-dir", self.corpus])
-        self.refuse(66, "plan", "--corpus", self.corpus, "--initial-model", self.path("none.h5"), says="none.h5")
+        self.refuse(66, "plan", "--corpus", self.corpus, "--init", self.path("none.h5"), says="none.h5")
 
 
 if __name__ == "__main__":

@@ -117,32 +117,8 @@ class FlippedBits(DigestTest):
         self.succeed(*self.words("stop-whole", max_steps=steps[-1] + 5, save_every=0), ranks=3)
         self.assertEqual(self.logged("stop"), self.logged("stop-whole"))
 
-    def test_a_rank_that_differs_is_repaired_by_the_majority(self):
-        words = self.words("repair", max_steps=1000000, save_every=4, on_divergence="repair")
-        process = self.start_and_flip(words, self.path("repair"), rank=2, ranks=3)
-        events = []
-        deadline = time.monotonic() + 120
-        while not events and process.poll() is None and time.monotonic() < deadline:
-            lines = self.read(self.path("repair", "metrics.jsonl")).splitlines(keepends=True)
-            events = [json.loads(line) for line in lines if line.endswith(b"\n") and b'"event"' in line]
-            time.sleep(0.02)
-        process.send_signal(signal.SIGUSR1)
-        _, messages = process.communicate(timeout=120)
-        messages = messages.decode(errors="replace")
-        self.assertEqual(process.returncode, 75, messages)
-        self.assertEqual(len(events), 1, messages)
-        self.assertEqual({key: events[0][key] for key in ("event", "part", "ranks")},
-                         {"event": "repair", "part": "parameters", "ranks": [2]})  # fmt: skip
-        self.assertRegex(messages, r"warning: after step \d+ rank 2 on \S+ holds other parameters than the majority")
-        last = max(glob.glob(self.path("repair", "checkpoint-*.h5")))
-        step = int(last[-11:-3])
-        self.assertGreaterEqual(step, events[0]["step"])
-        self.succeed(*self.words("repair-whole", max_steps=step, save_every=0), ranks=3)
-        self.assertEqual(recorded_digest(last), recorded_digest(self.checkpoint("repair-whole", step)))
-        self.assertEqual(self.logged("repair"), self.logged("repair-whole"))
-
     def test_two_ranks_that_differ_have_no_majority(self):
-        options = {"max_steps": 1000000, "save_every": 4, "on_divergence": "repair"}
+        options = {"max_steps": 1000000, "save_every": 4}
         words = [word for word in self.train("two", **{**self.OPTIONS, "logical_shards": 2}, **options) if word is not None]
         process = self.start_and_flip(words, self.path("two"), rank=1, ranks=2)
         _, messages = process.communicate(timeout=120)

@@ -23,12 +23,9 @@ CHANGED = {
     "resume": "{run}/checkpoint-00000001.h5",
     "valid-tokenize": "char",
     "init-embeddings": "none.txt",
-    "init-source-embeddings": "none.txt",
-    "init-target-embeddings": "none.txt",
 }
 # Options that another one goes with.
 PEAK = ["--peak-learning-rate", "0.001"]
-RESTARTS = ["--schedule", "cosine", "--restart-steps", "9000"]
 PLATEAU = ["--schedule", "plateau", "--valid-every", "1"]
 TOGETHER = {
     "init-optimizer": ["--init-optimizer", "keep", "--init", "none.h5"],
@@ -39,14 +36,8 @@ TOGETHER = {
     "min-learning-rate": PEAK + ["--schedule", "cosine", "--decay-steps", "9000", "--min-learning-rate", "0.0001"],
     "decay-start": PEAK + ["--schedule", "inverse-sqrt", "--decay-start", "9000"],
     "decay-steps": PEAK + ["--schedule", "linear", "--decay-steps", "9000"],
-    "decay-power": PEAK + ["--schedule", "polynomial", "--decay-steps", "9000", "--decay-power", "2"],
-    "restart-steps": PEAK + RESTARTS,
-    "restart-factor": PEAK + RESTARTS + ["--restart-factor", "2"],
-    "restart-shrink": PEAK + RESTARTS + ["--restart-shrink", "0.5"],
     "plateau-patience": PEAK + PLATEAU + ["--plateau-patience", "3"],
     "plateau-factor": PEAK + PLATEAU + ["--plateau-factor", "0.5"],
-    "plateau-threshold": PEAK + PLATEAU + ["--plateau-threshold", "0.01"],
-    "weight-decay-vectors": ["--weight-decay-vectors", "--weight-decay", "0.01"],
     "valid-script": ["--valid-script", "true", "--valid-every", "1"],
     "patience": ["--patience", "1", "--valid-every", "1"],
 }
@@ -55,7 +46,6 @@ NAMES = {
     "corpus": "a corpus of digest",
     "positions": "--positions its default, but this run has",
     "activation": "--activation its default, but this run has",
-    "weight-decay-vectors": "--weight-decay 0, but this run has",
     "output-bias": "--output-bias its default, but this run has",
 }
 

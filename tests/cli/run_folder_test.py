@@ -184,7 +184,6 @@ class RunFolder(support.CommandLineTest):
             ("precision", "f64", "f32 or bf16"),
             ("gradient_dtype", "f64", "f32 or bf16"),
             ("reduction", "Fast", "fast or reproducible"),
-            ("on_divergence", "halt", "stop or repair"),
         ):
             path = self.path("words.json")
             self.write("words.json", json.dumps({**config, key: value}))

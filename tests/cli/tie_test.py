@@ -203,23 +203,21 @@ class Tie(support.CommandLineTest):
         for side, word in (("source", "the"), ("target", "\u2581")):
             self.write(side + ".txt", f"{word} {vector}\n")
         plain, _ = self.begin("plain", "two", "--tie", "none")
-        for sides in (["source"], ["target"], ["source", "target"]):
-            options = [word for side in sides for word in (f"--init-{side}-embeddings", self.path(side + ".txt"))]
-            found, said = self.begin("vectors-" + "-".join(sides), "two", "--tie", "none", *options)
-            for table in TABLES["none"]:
-                changed = (found[table] != plain[table]).any(axis=1).sum()
-                self.assertEqual(changed, 1 if table.split("_")[0] in sides else 0, (sides, table))
-            for side in sides:
-                self.assertIn(f"tokens of the {side} vocabulary start with one of the 1 vectors", said)
+        options = ("--init-embeddings", self.path("source.txt"), self.path("target.txt"))
+        found, said = self.begin("vectors", "two", "--tie", "none", *options)
+        for table in TABLES["none"]:
+            changed = (found[table] != plain[table]).any(axis=1).sum()
+            self.assertEqual(changed, 1 if table.split("_")[0] in ("source", "target") else 0, table)
+        for side in ("source", "target"):
+            self.assertIn(f"tokens of the {side} vocabulary start with one of the 1 vectors", said)
         both, _ = self.begin("vectors-of-one", "one", "--tie", "decoder", "--init-embeddings", self.path("source.txt"))
         for table in TABLES["decoder"]:
             self.assertEqual(int((both[table] == both[table][:, :1]).all(axis=1).sum()), 1, table)
-        source = ("--init-source-embeddings", self.path("source.txt"))
         for corpus, options, says in (
-            ("two", ("--init-embeddings", self.path("source.txt")), ["--init-source-embeddings or --init-target-embeddings"]),
-            ("one", source, ["--tie all", "give --init-embeddings"]),
-            ("one", (*source, "--init-embeddings", self.path("source.txt")), ["--init-embeddings", "absent with"]),
-            ("two", (*source, "--init", self.models["two-decoder"]), ["--init-source-embeddings", "absent with --init"]),
+            ("two", options[:2], ["--init-embeddings", "give two files"]),
+            ("one", options, ["--tie all", "give one file"]),
+            ("two", (*options, "--init", self.models["two-decoder"]), ["--init-embeddings", "absent with --init"]),
+            ("two", (*options, self.path("source.txt")), ["--init-embeddings is 3 files"]),
         ):
             for command in ("train", "plan"):
                 self.refuse(78, command, *self.words(self.path("refused"), corpus, *options)[1:], says=says)

@@ -84,7 +84,7 @@ TEST(BatchesTest, EveryPairComesOnceAnEpochAcrossBatches) {
   std::vector<int64_t> epochs;
   DataPosition position;
   while (position.epoch < 4) {
-    const GlobalBatch batch = source.at(position, 1);
+    const GlobalBatch batch = source.at(position);
     const std::vector<int64_t> all = pairs_of(batch);
     EXPECT_EQ(batch.pairs, static_cast<int64_t>(all.size()));
     ASSERT_FALSE(all.empty());
@@ -116,7 +116,7 @@ TEST(BatchesTest, ShardsKeepTheirCapacityAndAreFilled) {
     EXPECT_EQ(source.shard_target_capacity(), 330 / shards);
     DataPosition position;
     for (int step = 0; step < 40; ++step) {
-      const GlobalBatch batch = source.at(position, 1);
+      const GlobalBatch batch = source.at(position);
       ASSERT_EQ(batch.shards.size(), static_cast<size_t>(shards));
       for (const Shard& shard : batch.shards) {
         EXPECT_LE(shard.source_rows, 400 / shards);
@@ -135,7 +135,7 @@ TEST(BatchesTest, RowBasesAreSumsOfTheRowsBefore) {
   const SentencePairs pairs = memory.pairs();
   const BatchSource source =
       batches_of(pairs, {.source_tokens = 300, .target_tokens = 300, .shards = 5, .seed = 2});
-  const GlobalBatch batch = source.at({1, 17}, 1);
+  const GlobalBatch batch = source.at({1, 17});
   int64_t source_rows = 0;
   int64_t target_rows = 0;
   for (const Shard& shard : batch.shards) {
@@ -167,61 +167,8 @@ TEST(BatchesTest, ABatchIsAFunctionOfItsPosition) {
   EXPECT_GT(positions.back().epoch, 0);
   const BatchSource other = batches_of(pairs, options);
   for (size_t step = 30; step-- > 0;) {
-    expect_equal(other.at(positions[step], 1), batches[step]);
+    expect_equal(other.at(positions[step]), batches[step]);
   }
-}
-
-TEST(BatchesTest, LevelsOfAWarmUpRiseFromOneToAll) {
-  for (const int64_t step : {int64_t{1}, int64_t{7}, int64_t{1} << 40})
-    EXPECT_EQ(batch_level(step, 0), kBatchLevels);
-  for (const int64_t warmup : {1, 2, 5, 16, 100, 4000}) {
-    for (int64_t step = 1; step <= warmup; ++step)
-      EXPECT_EQ(batch_level(step, warmup), (kBatchLevels * step + warmup - 1) / warmup)
-          << step << " of " << warmup;
-    EXPECT_EQ(batch_level(warmup + 1, warmup), kBatchLevels);
-  }
-  for (const int64_t warmup : {0, 1, 2, 5, 16, 100}) {
-    double lacking = 0.0;
-    for (int64_t step = 1; step <= 120; ++step) {
-      lacking += 1.0 - static_cast<double>(batch_level(step, warmup)) / static_cast<double>(kBatchLevels);
-      EXPECT_DOUBLE_EQ(lacking_batches(step, warmup), lacking) << step << " of " << warmup;
-    }
-  }
-  constexpr int64_t kMany = int64_t{1} << 40;
-  EXPECT_EQ(batch_level(1, kMany), 1);
-  EXPECT_EQ(batch_level(kMany / 2, kMany), kBatchLevels / 2);
-  EXPECT_EQ(batch_level(kMany / 2 + 1, kMany), kBatchLevels / 2 + 1);
-}
-
-TEST(BatchesTest, BatchesOfAWarmUpHaveTheirPartOfTheTokensAndAtLeastTheLongestPair) {
-  const MemoryPairs memory(400);
-  const SentencePairs pairs = memory.pairs();
-  const BatchOptions options{
-      .source_tokens = 800, .target_tokens = 720, .shards = 4, .warmup_steps = 32, .seed = 5};
-  const BatchSource growing = batches_of(pairs, options);
-  EXPECT_EQ(growing.shard_source_capacity(), 200);  // for which there must be memory
-  DataPosition position;
-  std::vector<int64_t> seen;
-  for (int64_t step = 1; step <= 40; ++step) {
-    const int64_t level = std::min<int64_t>(16, (step + 1) / 2);
-    const int64_t source = std::max<int64_t>(14, 800 * level / 64);
-    const int64_t target = std::max<int64_t>(12, 720 * level / 64);
-    const GlobalBatch batch = growing.at(position, step);
-    EXPECT_EQ(batch.shard_source_capacity, source);
-    EXPECT_EQ(batch.shard_target_capacity, target);
-    ASSERT_EQ(batch.shards.size(), 4U);
-    for (const Shard& shard : batch.shards) {
-      EXPECT_LE(shard.source_rows, source);
-      EXPECT_LE(shard.target_rows, target);
-      EXPECT_TRUE(shard.source_rows > source - 14 || shard.target_rows > target - 12);
-    }
-    for (const int64_t pair : pairs_of(batch)) seen.push_back(pair);
-    position = batch.next;
-  }
-  const Permutation order(400, 5, 0);  // none is left out, none comes twice
-  for (size_t i = 0; i < std::min<size_t>(seen.size(), 400); ++i)
-    EXPECT_EQ(seen[i], order(static_cast<int64_t>(i)));
-  EXPECT_GT(seen.size(), 400U);
 }
 
 TEST(BatchesTest, AnotherSeedGivesOtherBatches) {
@@ -231,7 +178,7 @@ TEST(BatchesTest, AnotherSeedGivesOtherBatches) {
       batches_of(pairs, {.source_tokens = 150, .target_tokens = 150, .shards = 2, .seed = 5});
   const BatchSource two =
       batches_of(pairs, {.source_tokens = 150, .target_tokens = 150, .shards = 2, .seed = 6});
-  EXPECT_NE(pairs_of(one.at({0, 0}, 1)), pairs_of(two.at({0, 0}, 1)));
+  EXPECT_NE(pairs_of(one.at({0, 0})), pairs_of(two.at({0, 0})));
 }
 
 TEST(BatchesTest, ABatchMayBeLargerThanTheCorpus) {
@@ -239,7 +186,7 @@ TEST(BatchesTest, ABatchMayBeLargerThanTheCorpus) {
   const SentencePairs pairs = memory.pairs();
   const BatchSource source =
       batches_of(pairs, {.source_tokens = 500, .target_tokens = 500, .shards = 1, .seed = 5});
-  const GlobalBatch batch = source.at({0, 1}, 1);
+  const GlobalBatch batch = source.at({0, 1});
   EXPECT_GT(batch.pairs, 9);
   EXPECT_EQ((batch.next.epoch * 3 + batch.next.index) - 1, batch.pairs);
 }
@@ -268,9 +215,9 @@ TEST(BatchesTest, APositionOutsideTheCorpusIsRefused) {
   const MemoryPairs memory(10);
   const SentencePairs pairs = memory.pairs();
   const BatchSource source = batches_of(pairs, BatchOptions{});
-  EXPECT_THROW(source.at({0, 10}, 1), DataError);
-  EXPECT_THROW(source.at({0, -1}, 1), DataError);
-  EXPECT_THROW(source.at({-1, 0}, 1), DataError);
+  EXPECT_THROW(source.at({0, 10}), DataError);
+  EXPECT_THROW(source.at({0, -1}), DataError);
+  EXPECT_THROW(source.at({-1, 0}), DataError);
 }
 
 TEST(BatchesTest, PackingShiftsTargetsRightAndEndsSources) {
@@ -337,7 +284,7 @@ TEST_F(MixedBatchesTest, StagesFollowOneAnotherBetweenSteps) {
     const auto stage = static_cast<size_t>(position.mix.stage);
     EXPECT_EQ(position.mix.steps, steps[stage]);
     EXPECT_EQ(batches.drawn(position), drawn);
-    const GlobalBatch batch = batches.at(position, 1);
+    const GlobalBatch batch = batches.at(position);
     const std::vector<int64_t> all = pairs_of(batch);
     drawn[0] += count_of(all, true);
     drawn[1] += count_of(all, false);
@@ -367,7 +314,7 @@ TEST_F(MixedBatchesTest, EachCorpusIsDrawnOnceAnEpochOverAllStages) {
   std::vector<DrawnPair> clean;
   DataPosition position;
   for (int step = 0; step < 200; ++step) {
-    const GlobalBatch batch = batches.at(position, 1);
+    const GlobalBatch batch = batches.at(position);
     for (const Shard& shard : batch.shards) {
       for (const DrawnPair& drawn : shard.pairs) {
         if (drawn.pair < 100) clean.push_back(drawn);
@@ -397,26 +344,26 @@ TEST_F(MixedBatchesTest, AnyPositionIsAStart) {
   EXPECT_EQ(positions.back().mix.stage, 2);
   const BatchSource other = source(plan);
   for (const size_t at : {60, 5, 4, 0, 33, 6, 80})
-    expect_equal(one.at(positions[at], 1), other.at(positions[at], 1));
+    expect_equal(one.at(positions[at]), other.at(positions[at]));
 }
 
 TEST_F(MixedBatchesTest, AStageThatStalledContinuesWithTheNext) {
   const BatchSource batches = source("clean 1 until stalled 2\nbt 1");
   DataPosition position;
-  for (int step = 0; step < 50; ++step) position = batches.at(position, 1).next;
+  for (int step = 0; step < 50; ++step) position = batches.at(position).next;
   EXPECT_EQ(position.mix.stage, 0);
   EXPECT_EQ(position.mix.steps, 50);
   const std::vector<int64_t> before = batches.drawn(position);
   position = batches.after_stage(position);
   EXPECT_EQ(position.mix, (MixPosition{.stage = 1, .steps = 0, .draws = 0, .before = before}));
-  EXPECT_EQ(count_of(pairs_of(batches.at(position, 1)), true), 0);
+  EXPECT_EQ(count_of(pairs_of(batches.at(position)), true), 0);
 }
 
 TEST_F(MixedBatchesTest, APositionOfAnotherPlanIsRefused) {
   const BatchSource batches = source("clean 1");
-  EXPECT_THROW(batches.at({.mix = {.stage = 2, .before = {0, 0}}}, 1), DataError);
-  EXPECT_THROW(batches.at({.mix = {.before = {0, 0, 0}}}, 1), DataError);
-  EXPECT_THROW(batches.at({.mix = {.draws = -1}}, 1), DataError);
+  EXPECT_THROW(batches.at({.mix = {.stage = 2, .before = {0, 0}}}), DataError);
+  EXPECT_THROW(batches.at({.mix = {.before = {0, 0, 0}}}), DataError);
+  EXPECT_THROW(batches.at({.mix = {.draws = -1}}), DataError);
 }
 
 }  // namespace

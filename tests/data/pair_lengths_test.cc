@@ -58,8 +58,8 @@ TEST(PairLengths, FillTheBatchesOfTheirPairs) {
   const BatchSource found(lengths.pairs(), parts, options);
   DataPosition at;
   while (at.epoch < 2) {
-    const GlobalBatch batch = wanted.at(at, 1);
-    const GlobalBatch same = found.at(at, 1);
+    const GlobalBatch batch = wanted.at(at);
+    const GlobalBatch same = found.at(at);
     ASSERT_EQ(same.next, batch.next);
     for (size_t shard = 0; shard < batch.shards.size(); ++shard) {
       EXPECT_EQ(same.shards[shard].pairs, batch.shards[shard].pairs);

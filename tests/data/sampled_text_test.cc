@@ -173,9 +173,9 @@ TEST_F(SampledTextTest, BatchesHoldWhatTheSampledLengthsAllow) {
       {.source_tokens = 400, .target_tokens = 400, .shards = 2, .seed = 5, .sampled = sampled});
   DataPosition position;
   int64_t pairs = 0;
-  for (; position.epoch < 3; position = batches.at(position, 1).next) {
-    const GlobalBatch batch = batches.at(position, 1);
-    const GlobalBatch again = batches.at(position, 1);
+  for (; position.epoch < 3; position = batches.at(position).next) {
+    const GlobalBatch batch = batches.at(position);
+    const GlobalBatch again = batches.at(position);
     for (size_t s = 0; s < batch.shards.size(); ++s) {
       const Shard& shard = batch.shards[s];
       ASSERT_EQ(shard.sampled.size(), shard.pairs.size());
@@ -212,7 +212,7 @@ TEST_F(SampledTextTest, AShardThatHoldsTheLongestSentenceIsNeverLeftEmpty) {
                              .sampled = sampled});
   DataPosition position;
   for (int step = 0; step < 2 * kPairs; ++step) {
-    const GlobalBatch batch = batches.at(position, 1);
+    const GlobalBatch batch = batches.at(position);
     EXPECT_EQ(batch.pairs, 1);
     position = batch.next;
   }

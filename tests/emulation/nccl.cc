@@ -34,8 +34,6 @@ using ventris::emulation::NcclRank;
 using ventris::emulation::NcclShared;
 using ventris::emulation::open_nccl_shared;
 
-constexpr int kFirstWithMaxCtas = 21700;  // earlier versions ignore what they do not know
-
 thread_local std::string last_error;
 
 /// The messages and collectives between ncclGroupStart and ncclGroupEnd.
@@ -213,9 +211,6 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int ranks, ncclUniqueId id
       number_of("NCCL_COMM_BLOCKING", config->blocking) != 0)
     return ncclInvalidArgument;
   hooks.registers_graphs = number_of("NCCL_GRAPH_REGISTER", 1) != 0;
-  const bool limited = config->maxCTAs != NCCL_CONFIG_UNDEF_INT && hooks.version >= kFirstWithMaxCtas;
-  if (limited && config->maxCTAs <= 0) return ncclInvalidArgument;
-  hooks.max_blocks = limited ? config->maxCTAs : 0;
   const std::string device = this_device();
   if (device.empty()) return ncclUnhandledCudaError;
   auto made = std::make_shared<NcclRank>();

@@ -67,18 +67,6 @@ class CudaTraining : public ::testing::Test {
   TemporaryFolder runs_;
 };
 
-// Of each level a step is captured anew, with fewer rows of padding.
-TEST_F(CudaTraining, AWarmUpOfTheBatchTrainsAsOnTheCpu) {
-  TrainOptions on_cpu = options("cpu", 4);
-  on_cpu.batch_source_tokens = on_cpu.batch_target_tokens = 600;  // a shard has 256 rows, then 384
-  on_cpu.logical_shards = 2;
-  on_cpu.batch_warmup = 2;
-  on_cpu.valid_every = 4;
-  on_cpu.valid_beam_size = 0;
-  on_cpu.valid_metric = "loss";
-  expect_same_log(on_cpu);
-}
-
 TEST_F(CudaTraining, LossAndNormOfEveryStepAreThoseOfTheCpu) {
   TrainOptions on_cpu = options("cpu", 4);
   on_cpu.model.encoder_layers = on_cpu.model.decoder_layers = 2;

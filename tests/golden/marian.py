@@ -304,7 +304,7 @@ def our_cost_of_training(binary, folder, model, tokenizer, source, target, optio
         *("--tokenizer-model", tokenizer, "--output", corpus),
     )
     exports.run(
-        *(binary, "train", "--corpus", corpus, "--model-dir", run, "--preset", "tiny", "--initial-model", model),
+        *(binary, "train", "--corpus", corpus, "--model-dir", run, "--preset", "tiny", "--init", model),
         *("--encoder-layers", 1, "--decoder-layers", 1, "--d-model", 16, "--d-ff", 32, "--heads", 2, "--dropout", 0),
         *("--attention-dropout", 0, "--label-smoothing", 0, "--config", RECIPE, *options),
         *("--batch-source-tokens", words[0], "--batch-target-tokens", words[1]),

@@ -80,7 +80,7 @@ TEST_F(BatchFeedTest, GivesTheShardsOfEveryStepInOrder) {
   const auto all = feed({0, kShards}, {{0, 0}, 1});
   data::DataPosition position;
   for (uint32_t step = 1; step <= 20; ++step) {
-    const data::GlobalBatch expected = source_.at(position, 1);
+    const data::GlobalBatch expected = source_.at(position);
     const data::GlobalBatch got = all->next_step();
     EXPECT_EQ(got.next, expected.next);
     EXPECT_EQ(got.target_tokens, expected.target_tokens);
@@ -92,10 +92,10 @@ TEST_F(BatchFeedTest, GivesTheShardsOfEveryStepInOrder) {
 
 TEST_F(BatchFeedTest, GoesOnFromAnyStepWithTheShareOfARank) {
   data::DataPosition position;
-  for (int step = 1; step <= 4; ++step) position = source_.at(position, 1).next;
+  for (int step = 1; step <= 4; ++step) position = source_.at(position).next;
   const auto part = feed({1, 2}, {position, 5});
   for (uint32_t step = 5; step <= 9; ++step) {
-    const data::GlobalBatch expected = source_.at(position, 1);
+    const data::GlobalBatch expected = source_.at(position);
     part->next_step();
     expect_shard(part->next_micro_batch(), expected, 1, step);
     position = expected.next;
@@ -110,7 +110,7 @@ TEST_F(BatchFeedTest, RestartsAtAnotherPositionBetweenSteps) {
       position = {.epoch = step, .index = 7};
       again->restart({position, step});
     }
-    const data::GlobalBatch expected = source_.at(position, 1);
+    const data::GlobalBatch expected = source_.at(position);
     EXPECT_EQ(again->next_step().next, expected.next);
     for (int64_t s = 0; s < kShards; ++s) expect_shard(again->next_micro_batch(), expected, s, step);
     position = expected.next;
@@ -121,7 +121,7 @@ TEST_F(BatchFeedTest, ARankWithoutShardsGetsTheStepsAlone) {
   const auto none = feed({2, 2}, {{0, 0}, 1});
   data::DataPosition position;
   for (int step = 1; step <= 10; ++step) {
-    position = source_.at(position, 1).next;
+    position = source_.at(position).next;
     EXPECT_EQ(none->next_step().next, position);
   }
 }

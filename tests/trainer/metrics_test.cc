@@ -48,7 +48,7 @@ TEST(Metrics, EveryLineHasItsTypeItsTimeAndItsFormat) {
   log.write(some_metrics(50));
   log.write(ValidationMetrics{.step = 50});
   log.write_digest(50, "0123");
-  log.write_repair(50, "parameters", {1});
+  log.write_plateau(50, 0.1);
   std::vector<std::string> types;
   for (const auto& line : lines_of(folder / "metrics.jsonl")) {
     EXPECT_EQ(line.at("step"), 50);
@@ -193,7 +193,6 @@ TEST(Metrics, AStepThatIsValidatedAnewLosesItsValidationAlone) {
       log.write(ValidationMetrics{.step = 10});
       log.write(some_metrics(20));
       log.write_digest(20, "0123");
-      log.write_repair(20, "parameters", {1});
       log.write(ValidationMetrics{.step = 20, .has_bleu = true, .bleu = 12.0});
       log.write_script(20, {.of_step = 10, .set = "news", .score = 0.5, .error = ""});
       log.write_script(20, {.of_step = 20, .set = "news", .score = {}, .error = "it ended"});
@@ -201,9 +200,9 @@ TEST(Metrics, AStepThatIsValidatedAnewLosesItsValidationAlone) {
     const MetricsLog log(folder / "", 20, validates_last_step);
     return lines_of(folder / "metrics.jsonl");
   };
-  EXPECT_EQ(steps_after(false).size(), 7U);
+  EXPECT_EQ(steps_after(false).size(), 6U);
   const auto lines = steps_after(true);
-  ASSERT_EQ(lines.size(), 5U);
+  ASSERT_EQ(lines.size(), 4U);
   EXPECT_EQ(lines.front()["step"], 10);
   for (const auto& line : lines) EXPECT_FALSE(line.contains("valid_bleu") || line.contains("error"));
   EXPECT_EQ(lines.back()["score"], 0.5);

@@ -128,37 +128,34 @@ TEST(Optimizer, AnInfiniteGradientIsSkippedNotLimited) {
 TEST(Optimizer, WeightDecayIsApartFromTheGradient) {
   constexpr double kRate = 0.01;
   constexpr double kDecay = 0.3;
-  for (const bool vectors : {false, true}) {
-    TrainOptions options;
-    options.weight_decay = kDecay;
-    options.weight_decay_vectors = vectors;
-    Problem decayed(options);
-    const std::vector<float> start = flat_values(decayed.store);
-    for (int step = 0; step < 3; ++step) {
-      decayed.fill_all(step % 2 == 0 ? 0.5F : -0.25F);
-      decayed.update(kRate);
-    }
-    for (const LogicalParameter& parameter : decayed.store.logical()) {
-      const double factor = parameter.vector && !vectors ? 1.0 : 1.0 - kRate * kDecay;
-      const Tensor got = decayed.store.logical_value(parameter);
-      const auto u = [](int n) {  // of Adam with these gradients, in double
-        double m = 0.0;
-        double v = 0.0;
-        double step = 0.0;
-        for (int i = 0; i < n; ++i) {
-          const double g = i % 2 == 0 ? 0.5 : -0.25;
-          m = 0.9 * m + 0.1 * g;
-          v = 0.98 * v + 0.02 * g * g;
-          step = kRate * (m / (1.0 - std::pow(0.9, i + 1))) /
-                 (std::sqrt(v / (1.0 - std::pow(0.98, i + 1))) + 1e-9);
-        }
-        return step;
-      };
-      const auto first = static_cast<size_t>(decayed.store.offset(parameter.tensor) + parameter.col_begin);
-      double expected = static_cast<double>(start[first]);
-      for (int n = 1; n <= 3; ++n) expected = factor * expected - u(n);
-      EXPECT_NEAR(got.as<float>()[0], expected, 1e-6) << parameter.name;
-    }
+  TrainOptions options;
+  options.weight_decay = kDecay;
+  Problem decayed(options);
+  const std::vector<float> start = flat_values(decayed.store);
+  for (int step = 0; step < 3; ++step) {
+    decayed.fill_all(step % 2 == 0 ? 0.5F : -0.25F);
+    decayed.update(kRate);
+  }
+  for (const LogicalParameter& parameter : decayed.store.logical()) {
+    const double factor = parameter.vector ? 1.0 : 1.0 - kRate * kDecay;
+    const Tensor got = decayed.store.logical_value(parameter);
+    const auto u = [](int n) {  // of Adam with these gradients, in double
+      double m = 0.0;
+      double v = 0.0;
+      double step = 0.0;
+      for (int i = 0; i < n; ++i) {
+        const double g = i % 2 == 0 ? 0.5 : -0.25;
+        m = 0.9 * m + 0.1 * g;
+        v = 0.98 * v + 0.02 * g * g;
+        step = kRate * (m / (1.0 - std::pow(0.9, i + 1))) /
+               (std::sqrt(v / (1.0 - std::pow(0.98, i + 1))) + 1e-9);
+      }
+      return step;
+    };
+    const auto first = static_cast<size_t>(decayed.store.offset(parameter.tensor) + parameter.col_begin);
+    double expected = static_cast<double>(start[first]);
+    for (int n = 1; n <= 3; ++n) expected = factor * expected - u(n);
+    EXPECT_NEAR(got.as<float>()[0], expected, 1e-6) << parameter.name;
   }
 }
 

@@ -3,14 +3,9 @@
 
 #include <gtest/gtest.h>
 
-#include <fstream>
-#include <iterator>
-#include <nlohmann/json.hpp>
 #include <string>
 
 #include "backend/error.h"
-#include "data/files/json_text.h"
-#include "tests/support/source_dir.h"
 #include "trainer/resume_signature.h"
 
 namespace ventris {
@@ -29,7 +24,6 @@ TEST(TrainOptionsJson, IsReadBackExactly) {
   options.sample_source = 0.1;
   options.sample_target = 0.7;
   options.precision = Precision::kBF16;
-  options.on_divergence = OnDivergence::kRepair;
   options.valid_metric = "chrf";
   options.max_steps = (int64_t{1} << 32) - 1;
   options.tie = "all";  // as it is resolved before it is recorded
@@ -46,26 +40,6 @@ TEST(TrainOptionsJson, IsReadBackExactly) {
   EXPECT_EQ(read.sample_target, options.sample_target);
   EXPECT_EQ(read.freeze, options.freeze);
   EXPECT_EQ(read.model, options.model);
-  EXPECT_EQ(read.on_divergence, OnDivergence::kRepair);
-}
-
-TEST(TrainOptionsJson, WritesOfTheDefaultsNoMoreThanVersion020Knows) {
-  std::ifstream golden(testing::source_dir() + "/tests/golden/files/0.2.0/run/config.json");
-  const nlohmann::json known = data::read_json(std::string(std::istreambuf_iterator<char>(golden), {}));
-  const nlohmann::json written = data::read_json(config_json({}, "{}"));
-  for (const auto& item : written.items()) EXPECT_TRUE(known.contains(item.key())) << item.key();
-}
-
-TEST(TrainOptionsJson, LeavesOutOfAFileWhatEarlierVersionsDoNotKnowAndNobodyAskedFor) {
-  TrainOptions options;
-  EXPECT_EQ(config_json(options, "").find("shard_optimizer"), std::string::npos);
-  EXPECT_NE(to_json(options).find("shard_optimizer"), std::string::npos);
-  options.shard_optimizer = true;
-  EXPECT_TRUE(train_options_from_json(config_json(options, ""), "text").shard_optimizer);
-  EXPECT_EQ(config_json(options, "").find("nccl_max_blocks"), std::string::npos);
-  EXPECT_EQ(config_json(options, "").find("freeze"), std::string::npos);
-  options.nccl_max_blocks = 8;
-  EXPECT_EQ(train_options_from_json(config_json(options, ""), "text").nccl_max_blocks, 8);
 }
 
 TEST(TrainOptionsJson, RefusesWhatItDoesNotKnowAndTakesDefaultsForWhatIsMissing) {

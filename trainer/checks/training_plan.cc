@@ -58,7 +58,6 @@ class Planner {
             {.source_tokens = options_.batch_source_tokens,
              .target_tokens = options_.batch_target_tokens,
              .shards = shards,
-             .warmup_steps = 0,  // of full batches, which take the most memory
              .seed = options_.seed,
              .mix = resolved_mix(options_, {}, corpus_),
              .sampled = sampled_text(options_, corpus_)}};
@@ -187,7 +186,7 @@ void count_steps(TrainingPlan& plan, const Planner& planner, const TrainOptions&
   double target = 0.0;
   int64_t drawn = 0;
   while (position.epoch == 0 && position.index < enough && !batches.ended(position)) {
-    const data::GlobalBatch batch = batches.at(position, 1);
+    const data::GlobalBatch batch = batches.at(position);
     source += static_cast<double>(batch.source_tokens);
     target += static_cast<double>(batch.target_tokens);
     drawn += batch.pairs;
@@ -210,20 +209,6 @@ void count_steps(TrainingPlan& plan, const Planner& planner, const TrainOptions&
   const double steps = std::max(steps_of(pairs.source, plan.source_tokens_per_step),
                                 steps_of(pairs.target, plan.target_tokens_per_step));
   plan.steps_per_epoch = std::llround(std::ceil(steps));  // the last one begins in this epoch too
-}
-
-/// The steps with which batches that grow have as much as `full` full ones.
-int64_t steps_of_full(int64_t full, int64_t warmup_steps) {
-  int64_t enough = full + std::llround(std::ceil(data::lacking_batches(warmup_steps, warmup_steps)));
-  for (int64_t less = full; less < enough;) {
-    const int64_t middle = less + (enough - less) / 2;
-    if (static_cast<double>(middle - full) >= data::lacking_batches(middle, warmup_steps)) {
-      enough = middle;
-    } else {
-      less = middle + 1;
-    }
-  }
-  return enough;
 }
 
 /// Steps of a stage until it has drawn what its end says, by the lengths of its corpora and how full the
@@ -418,12 +403,10 @@ TrainingPlan plan_training(const TrainOptions& given, const PlannedMachine& mach
   plan.schedule = describe_schedule(options);
   check_schedule_is_validated(options, has_validation_pairs(corpus));
   if (options.max_epochs > 0 && options.max_epochs <= options.max_steps / plan.steps_per_epoch)
-    plan.steps =
-        std::min(plan.steps, steps_of_full(options.max_epochs * plan.steps_per_epoch, options.batch_warmup));
+    plan.steps = std::min(plan.steps, options.max_epochs * plan.steps_per_epoch);
   plan_stages(plan, options, batches.mix(), corpus.parts());
   if (const int64_t steps = steps_of_stages(plan); steps > 0) plan.steps = std::min(plan.steps, steps);
-  plan.epochs = (static_cast<double>(plan.steps) - data::lacking_batches(plan.steps, options.batch_warmup)) /
-                static_cast<double>(plan.steps_per_epoch);
+  plan.epochs = static_cast<double>(plan.steps) / static_cast<double>(plan.steps_per_epoch);
   plan.checkpoint_bytes = planner.checkpoint_bytes();
   const int64_t saves = options.save_every > 0 ? plan.steps / options.save_every + 1 : 1;
   plan.checkpoints =

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <optional>
-#include <string_view>
 #include <type_traits>
 
 #include "backend/error.h"
@@ -21,18 +20,7 @@
 namespace ventris {
 namespace {
 
-constexpr std::string_view kInitialUpdates = "initial_updates";
-constexpr std::string_view kBestDue = "best_due_";  // the begin of the names
 constexpr const char* kValidSignature = "valid_signature";
-constexpr std::string_view kPlateau = "plateau_";  // likewise
-
-/// Whether a number is left out of a file, where it says nothing, as earlier versions do.
-bool is_left_out(std::string_view name, const TrainingState& state) {
-  if (name == kInitialUpdates) return state.initial_updates == 0;
-  if (name.starts_with(kPlateau))
-    return state.plateau_factor == 1.0 && state.plateau_best_step == 0 && state.plateau_validations == 0;
-  return name.starts_with(kBestDue) && state.best_due_step == state.best_step;
-}
 
 void check_flat(const OptimizerState& optimizer, const ParameterStore& store) {
   const auto check = [&](ConstTensor flat, const char* name) {
@@ -110,24 +98,13 @@ void read_average(Context& context, const data::Hdf5Reader& reader, const Parame
 TrainingState read_state(const data::Hdf5Reader& reader) {
   TrainingState read;
   for_each_number(read, [&]<typename T>(const char* key, T& value) {
-    const std::string_view name = key;
-    // Older files have no pending validation.
-    const bool may_lack = name == kInitialUpdates || name == "validation_pending" ||
-                          name.starts_with(kBestDue) || name.starts_with(kPlateau);
-    if (may_lack && !reader.has_attribute("/", key)) {
-      if (name == "best_due_metric") read.best_due_metric = read.best_metric;
-      if (name == "best_due_step") read.best_due_step = read.best_step;
-      return;
-    }
     if constexpr (std::is_same_v<T, double>) {
       value = reader.double_attribute("/", key);
     } else {
       value = reader.int_attribute("/", key);
     }
   });
-  if (reader.has_attribute("/", "valid_metric")) {  // older checkpoints do not have it
-    read.valid_metric = reader.string_attribute("/", "valid_metric");
-  }
+  read.valid_metric = reader.string_attribute("/", "valid_metric");
   if (reader.has_attribute("/", kValidSignature))
     read.valid_signature = reader.string_attribute("/", kValidSignature);
   read.corpus_digest = reader.string_attribute("/", "corpus_digest");
@@ -199,9 +176,8 @@ std::string write_checkpoint(const std::string& model_dir, const CheckpointSnaps
   if (snapshot.average()) write_average(writer, snapshot);
   writer.write_attribute("/", "format", std::string(kCheckpointFormat));
   writer.write_attribute("/", "provenance", provenance);
-  for_each_number(state, [&](const char* name, const auto& value) {
-    if (!is_left_out(name, state)) writer.write_attribute("/", name, value);
-  });
+  for_each_number(state,
+                  [&](const char* name, const auto& value) { writer.write_attribute("/", name, value); });
   writer.write_attribute("/", "valid_metric", state.valid_metric);
   if (!state.valid_signature.empty()) writer.write_attribute("/", kValidSignature, state.valid_signature);
   writer.write_attribute("/", "corpus_digest", state.corpus_digest);

@@ -149,9 +149,6 @@ class Reader {
       mark(Kind::kRestart, resumed_text(line));
     } else if (event == kSkippedEvent) {
       mark(Kind::kSkipped, fmt::format("step {} skipped: NaN or Inf in {}", step, text_in(line, "place")));
-    } else if (event == "repair") {
-      const std::string ranks = line.contains("ranks") ? json_text(line["ranks"]) : "";
-      mark(Kind::kRepair, fmt::format("{} of ranks {} repaired", text_in(line, "part"), ranks));
     } else if (event == kValidScriptEvent) {
       scripts_.push_back(line);
     } else if (event == "removed") {
@@ -247,7 +244,7 @@ double seconds_of_utc(std::string_view time) {
 }
 
 const char* name_of(MetricsMark::Kind kind) {
-  constexpr std::array kNames = {"restart", "skipped steps", "repair", "log removed", "end of stage"};
+  constexpr std::array kNames = {"restart", "skipped steps", "log removed", "end of stage"};
   return kNames[static_cast<size_t>(kind)];
 }
 

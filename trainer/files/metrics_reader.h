@@ -30,13 +30,13 @@ using MetricsSeries = std::vector<MetricsValue>;  // at most one value for each 
 
 /// Something that happened during a run.
 struct MetricsMark {
-  enum class Kind { kRestart, kSkipped, kRepair, kRemoved, kStageEnd };
+  enum class Kind { kRestart, kSkipped, kRemoved, kStageEnd };
   Kind kind = Kind::kRestart;
   MetricsPlace place;
   std::string text;
 };
 
-/// The name of a kind of mark: "restart", "skipped steps", "repair", "log removed", "end of stage".
+/// The name of a kind of mark: "restart", "skipped steps", "log removed", "end of stage".
 const char* name_of(MetricsMark::Kind kind);
 
 /// A validation without a score of --valid-script.

@@ -34,7 +34,7 @@ struct TrainingState {
   std::string valid_signature;      // of scores, as last logged; "" before
   std::string corpus_digest;
   std::string resume_signature;  // trainer/resume_signature.h
-  std::string environment;       // trainer/run_environment.h; "" in files of earlier versions
+  std::string environment;       // trainer/run_environment.h
   std::string product_choices;   // trainer/product_choices.h; "" on the CPU
 };
 

@@ -113,21 +113,6 @@ TEST_F(DeviceCommunicator, SumsHaveTheHighestPriorityAlsoInAGraph) {
   }
 }
 
-TEST_F(DeviceCommunicator, ASumTakesNoMoreBlocksThanItIsGiven) {
-  EXPECT_EQ(emulation::nccl_hooks().max_blocks, 0) << "without a limit NCCL decides";
-  communicator_.reset();
-  communicator_ = make_device_communicator(world(), context(), 8);
-  EXPECT_EQ(emulation::nccl_hooks().max_blocks, 8);
-  DeviceRow<float> row(context(), {1.0F});
-  communicator().all_reduce_sum(row.view());
-  EXPECT_EQ(row.get(), std::vector<float>{static_cast<float>(world().size())});
-  communicator_.reset();
-  emulation::nccl_hooks().version = 21605;
-  expect_error(ExitCode::kUnavailable, {"--nccl-max-blocks 8", "2.16.5", "2.17"},
-               [&] { make_device_communicator(world(), context(), 8); });
-  communicator_ = make_device_communicator(world(), context());
-}
-
 TEST_F(DeviceCommunicator, TheReducerSumsBucketsOnTheDevice) {
   const auto values = numbers<float>(1003);
   DeviceRow<float> row(context(), values);

@@ -85,7 +85,6 @@ namespace ventris::emulation {
 struct NcclHooks {
   int version = 22809;
   uint64_t failing_sum = 0;  // the sum of this rank that fails, counted from 1 in each communicator; 0: none
-  int max_blocks = 0;        // of a kernel of the newest communicator; 0: the library's own choice
   int priority = 0;          // of the device's work at the last sum or message
   /// NCCL_GRAPH_REGISTER as the newest communicator reads it.
   bool registers_graphs = true;

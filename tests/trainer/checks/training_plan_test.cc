@@ -147,7 +147,7 @@ TEST_F(TrainingPlanTest, Steps_of_an_epoch_of_65536_pairs_are_exact_and_of_more_
                                      .shards = plan.shards,
                                      .seed = train.seed});
     int64_t steps = 0;
-    for (data::DataPosition at; at.epoch == 0; at = batches.at(at, 1).next) ++steps;
+    for (data::DataPosition at; at.epoch == 0; at = batches.at(at).next) ++steps;
     if (plan.steps_are_exact) {
       EXPECT_EQ(plan.steps_per_epoch, steps);
     } else {
