@@ -10,7 +10,7 @@ set(VENTRIS_HELP_TOPICS
     "fine-tuning|guide.md|### From a model, or from vectors"
     "distillation|guide.md|### From better models"
     "schedules|guide.md|### Other learning rates"
-    "marian|guide.md|### With a configuration of Marian"
+    "other-programs|guide.md|### Names in other programs"
     "planning|guide.md|### Before a long run"
     "curves|guide.md|### Curves, and comparing runs"
     "watching|guide.md|### Watch a run"

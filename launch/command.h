@@ -2,7 +2,6 @@
 #pragma once
 
 #include <functional>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -29,10 +28,9 @@ struct ExitStatus {
   std::string meaning;
 };
 
-/// Converts the text of a file of --config to options as in a file of lines. `path` is for messages, `given`
-/// has the names of the options on the command line, which win.
-using ConfigReader = std::function<std::vector<std::pair<std::string, std::string>>(
-    const std::string& text, const std::string& path, const std::set<std::string>& given)>;
+/// Converts the text of a file of --config to options as in a file of lines. `path` is for messages.
+using ConfigReader = std::function<std::vector<std::pair<std::string, std::string>>(const std::string& text,
+                                                                                    const std::string& path)>;
 
 /// A command of the program: its documentation, its options, and its function. Created by the functions
 /// below, one file each.
@@ -50,15 +48,13 @@ struct Command {
   /// Called before options are stored, with the text given for --preset ("" if none): sets defaults that
   /// depend on it.
   std::function<void(const std::string& preset)> before_store;
-  /// For a file of --config in JSON, or in YAML as Marian's. Empty: it is refused.
+  /// For a file of --config in JSON. Empty: it is refused.
   ConfigReader options_from_json;
-  ConfigReader options_from_yaml;
   std::function<int(Job&)> run;  // returns the exit code
 };
 
 Command demo_corpus_command();
 Command prepare_command();
-Command convert_config_command();
 Command doctor_command();
 Command plan_command();
 Command train_command();

@@ -12,7 +12,6 @@ std::vector<Command> all_commands() {
   commands.push_back(doctor_command());
   commands.push_back(plan_command());
   commands.push_back(train_command());
-  commands.push_back(convert_config_command());
   commands.push_back(report_command());
   commands.push_back(translate_command());
   commands.push_back(evaluate_command());

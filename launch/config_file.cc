@@ -17,10 +17,10 @@ namespace {
 constexpr size_t kMaxConfigBytes = size_t{64} << 10;
 
 /// At most `max` bytes of a file, or of a pipe that may not have a writer yet: stop signals end the wait.
-std::string read_or_wait(const std::string& what, const std::string& path, size_t max) {
+std::string read_or_wait(const std::string& path, size_t max) {
   constexpr int kListenEveryMs = 100;
   const auto failed = [&](int error) {
-    fail(ExitCode::kMissingInput, "{}cannot read {}: {}", what.empty() ? "" : what + ": ", path,
+    fail(ExitCode::kMissingInput, "--config: cannot read {}: {}", path,
          error == EISDIR ? "it is a folder" : data::system_reason(error));
   };
   const data::FileHandle file = data::open_to_read(path);
@@ -29,8 +29,8 @@ std::string read_or_wait(const std::string& what, const std::string& path, size_
   size_t length = 0;
   while (length < max) {
     if (const int signal = stop_signal(); signal != 0) {
-      fail(ExitCode::kStopped, "stopped by signal {} before {}{} was read", signal, path,
-           what.empty() ? "" : ", the file of " + what + ",");
+      fail(ExitCode::kStopped, "stopped by signal {} before {}, the file of --config, was read", signal,
+           path);
     }
     pollfd waiting = {.fd = file.fd(), .events = POLLIN, .revents = 0};
     if (::poll(&waiting, 1, kListenEveryMs) <= 0) continue;
@@ -45,8 +45,8 @@ std::string read_or_wait(const std::string& what, const std::string& path, size_
 
 }  // namespace
 
-std::string read_config(const std::string& what, const std::string& path) {
-  std::string text = read_or_wait(what, path, kMaxConfigBytes + 1);
+std::string read_config(const std::string& path) {
+  std::string text = read_or_wait(path, kMaxConfigBytes + 1);
   if (text.size() > kMaxConfigBytes) {
     fail(ExitCode::kBadConfiguration,
          "{}: it is longer than {} bytes; expected lines of the form 'option = value'", path,

@@ -91,8 +91,7 @@ std::map<int, std::string> exit_codes_of(const Command& command) {
 std::string config_help() {
   return "Reads options from a file with lines of the form 'option = value', without the dashes; "
          "'#' begins a comment. A switch is 'option = yes'; an option with several values takes several lines. "
-         "train and plan also accept the config.json of a run folder, and with translate the YAML of Marian "
-         "('ventris help marian'). "
+         "train and plan also accept the config.json of a run folder. "
          "Options on the command line take precedence.";
 }
 

@@ -5,13 +5,11 @@
 #include <boost/program_options.hpp>
 #include <filesystem>
 #include <map>
-#include <set>
 #include <sstream>
 #include <system_error>
 
 #include "backend/error.h"
 #include "launch/config_file.h"
-#include "launch/foreign/settings_file.h"
 #include "launch/help.h"
 #include "launch/spelling.h"
 
@@ -121,17 +119,19 @@ Values parse_words(const Command& command, const std::vector<std::string>& as_gi
   }
 }
 
-Values parse_foreign(const Command& command, const ConfigReader& reader, const char* kind,
-                     const std::string& text, const std::string& path, const Values& flags) {
-  if (!reader) {
-    fail(ExitCode::kBadConfiguration, "{}: is {}; ventris {} expects lines of the form 'option = value'",
-         path, kind, command.name);
+Values parse_json_options(const Command& command, const std::string& text, const std::string& path) {
+  if (!command.options_from_json) {
+    fail(ExitCode::kBadConfiguration, "{}: is JSON; ventris {} expects lines of the form 'option = value'",
+         path, command.name);
   }
-  std::set<std::string> given;
-  for (const auto& [name, words] : flags) given.insert(name);
   Values values;
-  for (const auto& [name, value] : reader(text, path, given)) values[name].push_back(value);
+  for (const auto& [name, value] : command.options_from_json(text, path)) values[name].push_back(value);
   return values;
+}
+
+/// Of a line that is none of a file of options.
+bool looks_like_yaml(const std::string& line) {
+  return line.starts_with("---") || line.ends_with(":") || line.find(": ") != std::string::npos;
 }
 
 /// A file of --config.
@@ -141,14 +141,11 @@ struct FileOptions {
   bool of_lines = true;  // not converted: written for this command
 };
 
-/// `flags`: what the command line gives.
-FileOptions parse_file(const Command& command, const std::string& path, const Values& flags) {
-  const std::string text = read_config("--config", path);
+FileOptions parse_file(const Command& command, const std::string& path) {
+  const std::string text = read_config(path);
   const size_t first = text.find_first_not_of(" \t\r\n");
   if (first != std::string::npos && text[first] == '{')
-    return {path, parse_foreign(command, command.options_from_json, "JSON", text, path, flags), false};
-  if (is_yaml(text))
-    return {path, parse_foreign(command, command.options_from_yaml, "YAML", text, path, flags), false};
+    return {path, parse_json_options(command, text, path), false};
   std::istringstream stream(text);
   try {
     // Unknown names are accepted here so that the message can suggest a name.
@@ -165,8 +162,11 @@ FileOptions parse_file(const Command& command, const std::string& path, const Va
   } catch (const po::invalid_config_file_syntax& error) {
     // Not what(): it inserts the line into a template and does not terminate if the line contains
     // '%invalid_line%'.
-    fail(ExitCode::kBadConfiguration, "{}: '{}' is not a line of the form 'option = value'", path,
-         error.tokens());
+    fail(ExitCode::kBadConfiguration, "{}: '{}' is not a line of the form 'option = value'{}", path,
+         error.tokens(),
+         looks_like_yaml(error.tokens())
+             ? ", but YAML; 'ventris help other-programs' has our names of Marian's options"
+             : "");
   } catch (const po::error&) {
     fail(ExitCode::kBadConfiguration, "{}: expected lines of the form 'option = value'", path);
   }
@@ -276,7 +276,7 @@ void parse_options(const Command& command, const std::vector<std::string>& words
   Values flags = parse_words(command, words);
   FileOptions file;
   if (flags.count("config") > 0) {
-    file = parse_file(command, given_text(flags, "config"), flags);
+    file = parse_file(command, given_text(flags, "config"));
     check_preset(command, flags, file);
     for (const auto& [name, values] : flags) file.values.erase(name);
   }

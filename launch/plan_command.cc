@@ -7,7 +7,6 @@
 #include "backend/error.h"
 #include "launch/command.h"
 #include "launch/job.h"
-#include "launch/marian_reader.h"
 #include "launch/mix_option.h"
 #include "launch/output.h"
 #include "launch/train_option_table.h"
@@ -257,7 +256,6 @@ Command plan_command() {
   add_train_options(options->train, table);
   command.before_store = [options](const std::string& preset) { take_preset(options->train, preset); };
   command.options_from_json = train_options_of;
-  command.options_from_yaml = marian_reader(MarianUse::kTraining, options->train.config_remarks);
   command.run = [options](Job&) { return run_plan(*options); };
   return command;
 }

@@ -11,7 +11,6 @@
 #include "launch/corpus_faults.h"
 #include "launch/device_notice.h"
 #include "launch/job.h"
-#include "launch/marian_reader.h"
 #include "launch/mix_option.h"
 #include "launch/output.h"
 #include "launch/train_option_table.h"
@@ -91,7 +90,6 @@ int run_train(TrainCommandOptions& options, Job& job) {
   if (train.corpus.empty()) fail(ExitCode::kUsage, "--corpus is required; 'ventris prepare' makes one");
   if (train.model_dir.empty()) fail(ExitCode::kUsage, "--model-dir is required: the folder for checkpoints");
   check_inputs(train, options.mix);
-  for (const std::string& remark : options.config_remarks) say(job, remark);
   for (const std::string& remark : take_mix(options)) say(job, remark);
   job.communicator.limit_waits(train.comm_timeout);
   const std::unique_ptr<Context> context = make_context(job, train.device, train.threads, options.isa);
@@ -184,7 +182,6 @@ Command train_command() {
   add_train_options(*options, command.options);
   command.before_store = [options](const std::string& preset) { take_preset(*options, preset); };
   command.options_from_json = train_options_of;
-  command.options_from_yaml = marian_reader(MarianUse::kTraining, options->config_remarks);
   command.run = [options](Job& job) {
     if (options->show_preset.empty()) return run_train(*options, job);
     TrainCommandOptions shown;

@@ -17,7 +17,6 @@ struct TrainCommandOptions {
   std::string show_preset;  // name; empty: train
   std::string isa = "auto";
   bool json = false;
-  std::vector<std::string> config_remarks;  // on a file of Marian (launch/marian_reader.h)
 };
 
 const std::vector<std::string>& preset_names();

@@ -13,8 +13,7 @@
 namespace ventris {
 
 std::vector<std::pair<std::string, std::string>> train_options_of(const std::string& json,
-                                                                  const std::string& path,
-                                                                  const std::set<std::string>&) {
+                                                                  const std::string& path) {
   TrainCommandOptions read;
   try {
     read.train = train_options_from_json(json, path);

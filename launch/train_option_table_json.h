@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -11,7 +10,6 @@ namespace ventris {
 /// The options of a config.json of a run folder, as a ConfigReader of a command with them. Throws
 /// Error(kBadConfiguration) naming `path`.
 std::vector<std::pair<std::string, std::string>> train_options_of(const std::string& json,
-                                                                  const std::string& path,
-                                                                  const std::set<std::string>& given);
+                                                                  const std::string& path);
 
 }  // namespace ventris

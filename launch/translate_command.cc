@@ -13,7 +13,6 @@
 #include "launch/decoding_options.h"
 #include "launch/decoding_statistics.h"
 #include "launch/job.h"
-#include "launch/marian_reader.h"
 #include "launch/output.h"
 #include "trainer/inference/alignment.h"
 #include "trainer/inference/translation.h"
@@ -34,7 +33,6 @@ struct TranslateCommandOptions {
   AlignmentForm alignment = AlignmentForm::kNone;
   AlignmentUnit alignment_unit = AlignmentUnit::kAuto;
   int alignment_layer = 0;
-  std::vector<std::string> config_remarks;  // on a file of Marian (launch/marian_reader.h)
 };
 
 /// Maximum bytes of text of a block, for any --block-lines, so that long lines are bounded.
@@ -121,7 +119,6 @@ ModelSet load_models(Context& context, const DecodingOptions& decoding) {
 
 int run_translate(TranslateCommandOptions& options, Job& job) {
   DecodingOptions& decoding = options.decoding;
-  for (const std::string& remark : options.config_remarks) say(job, remark);
   decoding.search.n_best = std::max(1, options.n_best);
   if (decoding.search.n_best > decoding.search.beam_size && !decoding.search.sample) {
     fail(ExitCode::kUsage, "--n-best {} needs a beam at least as large, but --beam-size is {}",
@@ -270,7 +267,6 @@ Command translate_command() {
                 "0: the one before the last if there are more than four, otherwise the last.");
   table.without_effect({"alignment-unit", "alignment-layer"}, "alignment", {"none"});
   add_search_options(options->decoding, table);
-  command.options_from_yaml = marian_reader(MarianUse::kDecoding, options->config_remarks);
   command.run = [options](Job& job) { return run_translate(*options, job); };
   return command;
 }

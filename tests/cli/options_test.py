@@ -156,71 +156,35 @@ class WrongOptions(support.CommandLineTest):
             self.refuse(66, "bleu", self.write("r", "a\n"), "-i", self.write("h", "a\n"), *("-tok", "ja-mecab", "--tokenize-with", path))
             self.refuse(66, "translate", "--model", path, says=[path])
 
-    def test_names_of_other_toolkits_are_known(self):
+    def test_names_of_other_programs_are_known(self):
         for command, names in {
-            "train": {
-                "--lr": ["--peak-learning-rate?", "schedule"],
-                "--learn-rate": ["--peak-learning-rate?", "schedule"],
-                "--arch": ["--preset?", "tiny, small, base"],
-                "--mini-batch": ["--batch-target-tokens?", "tokens"],
-                "--max-tokens": ["--batch-target-tokens?", "over all ranks"],
-                "-b": ["--batch-target-tokens?"],
-                "--fp16": ["--precision?", "bf16"],
-                "--max-update": ["--max-steps?"],
-                "--update-freq": ["--micro-batch-tokens?"],
-                "--optimizer-delay": ["--micro-batch-tokens?"],
-                "--workspace": ["--micro-batch-tokens?"],
-                "--dim-emb": ["--d-model?"],
-                "--enc-depth": ["--encoder-layers?"],
-                "--dec-depth": ["--decoder-layers?"],
-                "--transformer-heads": ["--heads?"],
-                "--early-stopping": ["--patience?"],
-                "--valid-freq": ["--valid-every?", "steps"],
-                "--save-freq": ["--save-every?", "steps"],
-                "--disp-freq": ["--log-every?", "steps"],
-                "--after": ["--max-steps?", "--max-epochs"],
-                "--after-epochs": ["--max-epochs?"],
-                "--clip-gradient": ["--clip-norm?"],
-                "--lr-warmup": ["--warmup-steps?"],
-                "--exponential-smoothing": ["--ema?", "0.9999"],
-                "--save-dir": ["--model-dir?"],
-                "--train-sets": ["--corpus?", "prepare"],
-                "--sync-sgd": ["No option is needed"],
-            },
-            "translate": {
-                "--beam": ["--beam-size?"],
-                "-b": ["--beam-size?"],
-                "-m": ["--model?"],
-                "--path": ["--model?"],
-                "--lenpen": ["--length-penalty?", "alpha"],
-                "--nbest": ["--n-best?"],
-                "--remove-bpe": ["No option is needed"],
-                "--gen-subset": ["standard input"],
-                "-i": ["standard input"],
-                "--mini-batch": ["--batch-sentences?"],
-                "--fp16": ["--precision?"],
-            },
-            "evaluate": {"-i": ["--source?"], "--tok": ["--tokenize?"]},
-            "bleu": {
-                "--tok": ["--tokenize?"],
-                "--lc": ["--lowercase?"],
-                "-t": ["no test sets"],
-                "--num-refs": ["--reference?", "one file for each"],
-                "-nr": ["--reference?"],
-                "--detail": ["There is no such option", "test sets"],
-                "-d": ["There is no such option"],
-                "--force": ["No option is needed", "warning"],
-                "--quiet": ["No option is needed"],
-                "-q": ["No option is needed"],
-                "--encoding": ["There is no such option", "UTF-8"],
-                "-e": ["There is no such option"],
-            },
-            "prepare": {"--trainpref": ["--train-sets?"], "--destdir": ["--output?"], "--workers": ["--threads?"]},
-        }.items():
-            for name, says in names.items():
-                self.refuse(64, command, name, "5", says=[f"unknown option {name}; ", *says])
+            "train": {"--lr": "peak-learning-rate", "--arch": "preset", "--mini-batch": "batch-target-tokens", "--max-tokens": "batch-target-tokens",
+                      "-b": "valid-beam-size", "--update-freq": "micro-batch-tokens", "--dim-emb": "d-model", "--after": "max-steps",
+                      "--exponential-smoothing": "ema", "--model": "model-dir", "--vocabs": "corpus", "-m": "model-dir", "-w": "micro-batch-tokens"},
+            "translate": {"--beam": "beam-size", "-b": "beam-size", "-m": "model", "--path": "model", "--lenpen": "length-penalty", "-n": "length-penalty",
+                          "--nbest": "n-best", "--mini-batch": "batch-sentences", "--max-tokens": "batch-rows", "--fp16": "precision"},
+            "evaluate": {"-i": "source", "--tok": "tokenize"},
+            "bleu": {"--tok": "tokenize", "--lc": "lowercase", "-t": "reference", "--num-refs": "reference", "-nr": "reference"},
+            "prepare": {"--trainpref": "train-sets", "--destdir": "output", "--workers": "threads", "--vocabs": "tokenizer-model"},
+        }.items():  # fmt: skip
+            for name, ours in names.items():
+                self.refuse(64, command, name, "5", says=f"unknown option {name}; did you mean --{ours}? 'ventris help other-programs'")
+        for command, names in {"train": ("--sync-sgd", "--nnodes"), "translate": ("--remove-bpe", "--gen-subset", "-i"), "bleu": ("--force", "--quiet")}.items():
+            for name in names:
+                self.refuse(64, command, name, "5", says=f"unknown option {name}; no such option is needed: 'ventris help other-programs'")
         file = self.write("marian.ini", "mini-batch = 64\n")
         self.refuse(78, "train", "--config", file, says=["'mini-batch'", "did you mean 'batch-target-tokens'?"])
+
+    def test_the_table_of_names_in_the_guide_is_that_of_the_program(self):
+        with open(os.path.join(support.SOURCE_DIR, "docs", "guide.md"), encoding="utf-8") as file:
+            section = file.read().partition("### Names in other programs")[2].partition("\n### ")[0]
+        rows = [line.split("|")[1:-1] for line in section.splitlines() if line.startswith("| `")]
+        self.assertGreater(len(rows), 30)
+        for names, ours, more in rows:
+            expected = {f"did you mean --{name}?" for name in re.findall(r"--([a-z0-9-]+)", ours + more)} or {"no such option is needed"}
+            for name in re.findall(r"`([^`]+)`", names):
+                told = [support.run(command, "--" + name).stderr.decode() for command in ("train", "prepare", "translate", "bleu")]
+                self.assertTrue(any(words in text for words in expected for text in told), (name, expected, told))
 
     def test_what_stands_in_another_place_elsewhere_is_told(self):
         text = self.write("text", "a\n")
@@ -419,6 +383,8 @@ class ConfigurationFile(support.CommandLineTest):
             ("seed = 1\nseed = 2\n", ["seed", "more than once"]),
             ("pre-norm = perhaps\n", ["pre-norm", "perhaps"]),
             ("no equals sign\n", ["no equals sign"]),
+            ("# Marian\ndim-emb: 512\n", ["'dim-emb: 512' is not a line of the form 'option = value', but YAML; 'ventris help other-programs'"]),
+            ("---\ntrain-sets:\n  - a\n", ["but YAML"]),
             ("%%invalid_line%\n", ["'%%invalid_line%'"]),  # placeholders of the library's own messages
             ("%option% = 1\n", ["'%option%'"]),
             ("seed = %value%%option%\n", ["seed", "%value%%option%"]),

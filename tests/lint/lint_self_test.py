@@ -146,7 +146,7 @@ class LintTest(unittest.TestCase):
         self.write("tests/CMakeLists.txt", (ROOT / "tests/CMakeLists.txt").read_text(encoding="utf-8"))
         for folder in ("backend", "backend/cuda", "model", "model/search", "comm", "comm/mpi", "comm/nccl", "comm/no_mpi", "comm/no_nccl",
                        "data", "data/text", "data/files", "data/scores", "data/demo_corpus", "trainer", "trainer/inference",
-                       "trainer/files", "trainer/exchange", "trainer/checks", "launch", "launch/foreign", "tests"):  # fmt: skip
+                       "trainer/files", "trainer/exchange", "trainer/checks", "launch", "tests"):  # fmt: skip
             self.write(f"{folder}/here.h", "#pragma once\n")
         self.write("data/sum.h", HEADER)
         self.write("data/sum.cc", SOURCE)
