@@ -2,19 +2,18 @@
 #include "trainer/exchange/marian_config.h"
 
 #include <fmt/core.h>
+#include <yaml-cpp/eventhandler.h>
+#include <yaml-cpp/yaml.h>
 
 #include <charconv>
 #include <cmath>
 #include <map>
+#include <sstream>
 #include <type_traits>
 #include <utility>
 
 #include "backend/error.h"
-#include "data/text/text_reader.h"
 #include "trainer/files/json_number.h"
-
-// The part of YAML that Marian writes: one `key: value` a line, lists as indented `- value` lines, scalars
-// plain or quoted.
 
 namespace ventris {
 namespace {
@@ -22,97 +21,89 @@ namespace {
 /// A value of a file, for a message.
 constexpr size_t kMaxQuotedValue = 100;
 
-std::string_view trimmed(std::string_view text) {
-  while (!text.empty() && (text.back() == ' ' || text.back() == '\r' || text.back() == '\0')) {
-    text.remove_suffix(1);
-  }
-  while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
-  return text;
-}
+/// Takes one entry of the map and its line, counted from 1. The values of a list are joined by commas.
+using TakeEntry = std::function<void(const std::string& key, const std::string& value, int line)>;
 
-void append_utf8(uint32_t code, std::string& text) {
-  if (code < 0x80) {
-    text += static_cast<char>(code);
-  } else if (code < 0x800) {
-    text += {static_cast<char>(0xC0 | code >> 6), static_cast<char>(0x80 | (code & 0x3F))};
-  } else if (code < 0x10000) {
-    text += {static_cast<char>(0xE0 | code >> 12), static_cast<char>(0x80 | (code >> 6 & 0x3F)),
-             static_cast<char>(0x80 | (code & 0x3F))};
-  } else {
-    text += {static_cast<char>(0xF0 | (code >> 18 & 7)), static_cast<char>(0x80 | (code >> 12 & 0x3F)),
-             static_cast<char>(0x80 | (code >> 6 & 0x3F)), static_cast<char>(0x80 | (code & 0x3F))};
-  }
-}
+/// The events of a document that is one map of values and lists of values. It builds no tree, and refuses
+/// what is deeper where it begins, and references to other values, however much they would expand to.
+class FlatMap : public YAML::EventHandler {
+ public:
+  FlatMap(const std::string& origin, const TakeEntry& take) : origin_(origin), take_(take) {}
 
-/// A YAML scalar; false if its quotes or escapes are damaged.
-bool unquoted(std::string_view text, std::string& value) {
-  value.clear();
-  const char quote = text.empty() ? ' ' : text.front();
-  if (quote != '"' && quote != '\'') {
-    value = text;
-    return true;
+  void OnDocumentStart(const YAML::Mark&) override {}
+  void OnDocumentEnd() override {}
+  void OnNull(const YAML::Mark& mark, YAML::anchor_t) override {
+    if (depth_ > 0) add(mark, "");
   }
-  if (text.size() < 2 || text.back() != quote) return false;
-  text = text.substr(1, text.size() - 2);
-  for (size_t i = 0; i < text.size(); ++i) {
-    if (text[i] == quote) {
-      if (quote == '"' || i + 1 == text.size() || text[++i] != quote) return false;
-      value += quote;
-    } else if (quote == '"' && text[i] == '\\') {
-      if (++i == text.size()) return false;
-      const size_t digits = text[i] == 'x' ? 2 : text[i] == 'u' ? 4 : text[i] == 'U' ? 8 : 0;
-      if (digits > 0) {
-        uint32_t code = 0;
-        const std::string_view hex = text.substr(i + 1, digits);
-        const auto [end, error] = std::from_chars(hex.data(), hex.data() + hex.size(), code, 16);
-        if (error != std::errc() || end != hex.data() + digits) return false;
-        append_utf8(code, value);
-        i += digits;
-      } else {
-        constexpr std::string_view kNames = "0abtnvfre \"/\\NL_P";
-        const size_t which = kNames.find(text[i]);
-        if (which == std::string_view::npos) return false;
-        constexpr uint32_t kCodes[] = {0,    7,    8,    9,    10,   11,     12,   13,    27,
-                                       0x20, 0x22, 0x2F, 0x5C, 0x85, 0x2028, 0xA0, 0x2029};
-        append_utf8(kCodes[which], value);
-      }
+  void OnAlias(const YAML::Mark& mark, YAML::anchor_t) override { refuse(mark); }
+  void OnScalar(const YAML::Mark& mark, const std::string&, YAML::anchor_t,
+                const std::string& value) override {
+    if (depth_ == 0) refuse(mark);
+    add(mark, value);
+  }
+  void OnSequenceStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t,
+                       YAML::EmitterStyle::value) override {
+    if (depth_ != 1 || !has_key_) refuse(mark);
+    depth_ = 2;
+    list_.clear();
+  }
+  void OnSequenceEnd() override {
+    depth_ = 1;
+    has_key_ = false;
+    take_(key_, list_, line_);
+  }
+  void OnMapStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t,
+                  YAML::EmitterStyle::value) override {
+    if (depth_ > 0) refuse(mark);
+    depth_ = 1;
+  }
+  void OnMapEnd() override { depth_ = 0; }
+
+  [[noreturn]] void refuse(const YAML::Mark& mark, const std::string& reason = "") const {
+    fail(ExitCode::kBadData, "{}:{}: {}expected are lines of YAML such as \"key: value\"", origin_,
+         mark.line + 1, reason.empty() ? reason : reason + "; ");
+  }
+
+ private:
+  void add(const YAML::Mark& mark, const std::string& value) {
+    if (depth_ == 2) {
+      list_ += (list_.empty() ? "" : ",") + value;
+    } else if (has_key_) {
+      has_key_ = false;
+      take_(key_, value, line_);
     } else {
-      value += text[i];
+      has_key_ = true;
+      key_ = value;
+      line_ = mark.line + 1;
     }
   }
-  return true;
-}
 
-/// Calls each(line, number), numbers from 1, for lines that are not empty.
-template <typename Each>
-void for_each_line(std::string_view text, Each&& each) {
-  for (int64_t number = 1; !text.empty(); ++number) {
-    const size_t end = std::min(text.find('\n'), text.size());
-    const std::string_view line = text.substr(0, end);
-    if (!trimmed(line).empty()) each(line, number);
-    text.remove_prefix(std::min(end + 1, text.size()));
+  const std::string& origin_;
+  const TakeEntry& take_;
+  int depth_ = 0;  // 1 in the map, 2 in a list of it
+  bool has_key_ = false;
+  std::string key_;
+  std::string list_;
+  int line_ = 0;  // of the key
+};
+
+/// Throws Error(kBadData), naming `origin` and the line, for any other YAML.
+void read_flat_map(std::string_view yaml, const std::string& origin, const TakeEntry& take) {
+  FlatMap map(origin, take);
+  try {
+    std::istringstream stream{std::string(yaml)};
+    YAML::Parser(stream).HandleNextDocument(map);
+  } catch (const YAML::Exception& error) {
+    map.refuse(error.mark, error.msg);
   }
 }
 
-/// The scalars of a configuration by key; those of a list joined by commas.
+/// The values of a configuration by key.
 class Settings {
  public:
   Settings(std::string_view yaml, std::string origin) : origin_(std::move(origin)) {
-    std::string key;
-    for_each_line(yaml, [&](std::string_view line, int64_t) {
-      std::string value;
-      if (line.front() == ' ' || line.front() == '-') {
-        std::string_view item = trimmed(line);
-        if (!item.starts_with("- ") || !unquoted(trimmed(item.substr(2)), value)) return;
-        std::string& list = values_[key];
-        list += (list.empty() ? "" : ",") + value;
-        return;
-      }
-      const size_t colon = line.find(':');
-      if (colon == std::string_view::npos || !unquoted(trimmed(line.substr(colon + 1)), value)) return;
-      key = line.substr(0, colon);
-      values_[key] = value;
-    });
+    read_flat_map(yaml.substr(0, yaml.find('\0')), origin_,
+                  [&](const std::string& key, const std::string& value, int) { values_[key] = value; });
   }
 
   std::string get(const std::string& key, const std::string& fallback) const {
@@ -268,16 +259,11 @@ std::vector<int32_t> marian_token_ids(std::string_view yaml, const std::string& 
                                       const std::function<int32_t(std::string_view)>& find) {
   std::vector<int32_t> ids(static_cast<size_t>(tokens), -1);
   std::vector<bool> given(ids.size());
-  int64_t lines = 0;
-  std::string token;
-  for_each_line(data::without_byte_order_mark(yaml), [&](std::string_view line, int64_t number) {
+  int64_t entries = 0;
+  read_flat_map(yaml, origin, [&](const std::string& token, const std::string& text, int line) {
     const auto refuse = [&](std::string_view what) {
-      fail(ExitCode::kBadData, "{}:{}: {}; expected a line such as \"token\": 7", origin, number, what);
+      fail(ExitCode::kBadData, "{}:{}: {}; expected a line such as \"token\": 7", origin, line, what);
     };
-    const size_t colon = line.rfind(':');
-    if (colon == std::string_view::npos || !unquoted(trimmed(line.substr(0, colon)), token))
-      refuse("no token");
-    const std::string_view text = trimmed(line.substr(colon + 1));
     int64_t id = -1;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), id);
     if (error != std::errc() || end != text.data() + text.size()) refuse("no id");
@@ -290,11 +276,11 @@ std::vector<int32_t> marian_token_ids(std::string_view yaml, const std::string& 
     if (place >= 0 || given[static_cast<size_t>(id)]) refuse("a token or id again");
     place = static_cast<int32_t>(id);
     given[static_cast<size_t>(id)] = true;
-    ++lines;
+    ++entries;
   });
-  if (lines != tokens) {
+  if (entries != tokens) {
     fail(ExitCode::kBadData, "{}: the vocabulary has {} tokens, but the SentencePiece model has {}", origin,
-         lines, tokens);
+         entries, tokens);
   }
   return ids;
 }

@@ -19,10 +19,10 @@ namespace ventris {
 /// express.
 TransformerConfig marian_config(const std::string& yaml, const std::string& origin);
 
-/// The ids that a vocabulary of Marian, `token: id` lines of YAML, gives to our tokens, by our id: `find`
-/// returns our id of a token, or -1. Throws Error(kBadData), naming `origin` and the line, for another form,
-/// an unknown token, an id that is not below `tokens`, or a duplicate token or id; and unless all `tokens`
-/// tokens are present. Takes 5 bytes a token and one line in addition to the text.
+/// The ids that a vocabulary of Marian, a map of YAML from tokens to ids, gives to our tokens, by our id:
+/// `find` returns our id of a token, or -1. Throws Error(kBadData), naming `origin` and the line, for another
+/// form, an unknown token, an id that is not below `tokens`, or a duplicate token or id; and unless all
+/// `tokens` tokens are present. Takes 5 bytes a token and a small multiple of the text.
 std::vector<int32_t> marian_token_ids(std::string_view yaml, const std::string& origin, int32_t tokens,
                                       const std::function<int32_t(std::string_view)>& find);
 

@@ -101,6 +101,9 @@ TEST(MarianConfig, OfWhatOurModelIsNotIsRefused) {
   }
   refuse(replaced("enc-depth: 1\n", ""), ExitCode::kBadConfiguration, {"encoder-layers"});
   refuse("", ExitCode::kBadData, {"type"});
+  refuse("[", ExitCode::kBadData, {"m.npz:1"});
+  refuse("type: transformer\nlayers: {}\n", ExitCode::kBadData, {"m.npz:2"});
+  refuse("a: &x [1, 2]\nb: [*x, *x]\n", ExitCode::kBadData, {"m.npz:2"});
   refuse(kConfig + std::string(1 << 16, '\n'), ExitCode::kBadData, {"m.npz", "65536"});
 }
 
@@ -145,14 +148,19 @@ TEST(MarianVocabulary, OfAnotherFormIsRefusedByLine) {
         },
         ExitCode::kBadData, says);
   };
-  refuse("a: 0\nb\n", {"v.yml:2", "no token"});
+  refuse("a: 0\nb\n", {"v.yml:2", "expected are lines of YAML"});
+  refuse("a: 0\nb:\n  c: 1\n", {"v.yml:3", "expected are lines of YAML"});
+  refuse("- a\n", {"v.yml:1", "expected are lines of YAML"});
+  refuse("a: &x 0\nb: *x\n", {"v.yml:2", "expected are lines of YAML"});
+  refuse("a: [0, *x]\n", {"v.yml:1"});
+  refuse("a: " + std::string(1 << 16, '['), {"v.yml:1"});
   refuse("a: 0\nb: x\n", {"v.yml:2", "no id"});
   refuse("a: 0\nb: 5\n", {"v.yml:2", "beyond"});
   refuse("a: 0\nb: -1\n", {"v.yml:2", "beyond"});
   refuse("a: 0\nb: 0\n", {"v.yml:2", "again"});
   refuse("a: 0\na: 1\n", {"v.yml:2", "again"});
   refuse("a: 0\nf: 1\n", {"v.yml:2", "'f' is not in the SentencePiece model"});
-  refuse("\"a: 0\n", {"v.yml:1"});
+  refuse("\"a: 0\n", {"v.yml:"});
   refuse("\"\\q\": 0\n", {"v.yml:1"});
   refuse("\"\\x4\": 0\n", {"v.yml:1"});
   refuse("a: 0\nb: 1\nc: 2\nd: 3\n", {"v.yml: ", "4 tokens", "has 5"});
