@@ -5,9 +5,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "launch/attention_page_template.h"
-#include "launch/attention_view.h"
-#include "launch/page_data.h"
+#include "launch/page.h"
 
 namespace ventris {
 
@@ -86,8 +84,7 @@ std::string attention_page(const std::string& model, const SentenceAttention& at
                             {"target", attention.target},
                             {"translated", attention.translated},
                             {"groups", attention_groups(attention)}};
-  return std::string(kPageBegin) + kAttentionPageHead + kAttentionViewStyle + kAttentionPageBody +
-         page_data(data) + kPageBasics + kAttentionViewScript + kAttentionPageTail;
+  return page_with(kAttentionPage, data);
 }
 
 }  // namespace ventris

@@ -9,7 +9,7 @@
 
 namespace ventris {
 
-/// The maps for the script of launch/attention_view.h: of the cross-attention, the encoder and the decoder
+/// The maps for launch/pages/maps.js: of the cross-attention, the encoder and the decoder
 /// the tokens of rows and columns, and of each layer and head the weights as text of two characters each.
 nlohmann::ordered_json attention_groups(const SentenceAttention& attention);
 

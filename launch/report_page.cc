@@ -9,9 +9,7 @@
 
 #include "backend/error.h"
 #include "data/files/file_io.h"
-#include "launch/attention_view.h"
-#include "launch/page_data.h"
-#include "launch/report_page_template.h"
+#include "launch/page.h"
 #include "trainer/program_version.h"
 #include "trainer/text.h"
 
@@ -207,9 +205,7 @@ std::string report_page(const std::vector<RunRecord>& runs, const ReportAttentio
                             {"sentences", sentences},
                             {"runs", list},
                             {"options", run_options(runs)}};
-  return std::string(kPageBegin) + kReportPageHead + kAttentionViewStyle + kReportPageBody + page_data(data) +
-         kPageBasics + kReportPageCharts + kReportPageSamples + kAttentionViewScript + kReportPageAttention +
-         kReportPageScript;
+  return page_with(kReportPage, data);
 }
 
 }  // namespace ventris

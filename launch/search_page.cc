@@ -5,7 +5,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "launch/page_data.h"
+#include "launch/page.h"
 #include "trainer/files/json_value.h"
 
 namespace ventris {
@@ -68,7 +68,7 @@ std::string search_page(const SearchPage& page) {
                          {"log_probabilities", page.reference_tokens},
                          {"score", page.reference_score}};
   }
-  return std::string(kPageBegin) + kSearchPageHead + page_data(data) + kPageBasics + kSearchPageTail;
+  return page_with(kSearchPage, data);
 }
 
 }  // namespace ventris

@@ -33,8 +33,4 @@ inline constexpr size_t kShownFallen = 100;
 /// interpreted as markup.
 std::string search_page(const SearchPage& page);
 
-/// The parts of the page before and after its data, one JSON object.
-extern const char* const kSearchPageHead;
-extern const char* const kSearchPageTail;
-
 }  // namespace ventris

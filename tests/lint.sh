@@ -5,6 +5,7 @@
 #   python     ruff, with the rules of ruff.toml               sources includes, sizes of files (tests/cli/sources_test.py)
 #   docs       links, paths (tests/cli/docs_test.py), formulas and names of docs/paper.md (tests/cli/paper_test.py)
 #   tidy       clang-tidy 14, with the checks of .clang-tidy: changed files
+#   pages      syntax of launch/pages/*.js; skipped where there is no node
 #   budget     sizes beside their budgets, printed and not judged
 #   registers  registers, spills and shared memory of the built kernels, compared with tests/lint/registers.txt
 # Default: all checks; registers only if kernels were built. Missing tools are installed.
@@ -33,13 +34,13 @@ for argument in "$@"; do
   case $argument in
     --if-there) if_there=true ;;
     --all) tidy_options+=(--all) ;;
-    --help) sed -n '3,12s/^# //p' "${BASH_SOURCE[0]}" && exit 0 ;;
-    format | shell | python | sources | tidy | docs | budget | registers) checks+=("$argument") ;;
-    *) die "no check is named $argument; there are: format shell python sources tidy docs budget registers" ;;
+    --help) sed -n '3,13s/^# //p' "${BASH_SOURCE[0]}" && exit 0 ;;
+    format | shell | python | sources | tidy | pages | docs | budget | registers) checks+=("$argument") ;;
+    *) die "no check is named $argument; there are: format shell python sources tidy pages docs budget registers" ;;
   esac
 done
 if ((${#checks[@]} == 0)); then
-  checks=(format shell python sources tidy docs budget)
+  checks=(format shell python sources tidy pages docs budget)
   if [[ -n $(build_with_kernels) ]]; then checks+=(registers); fi
 fi
 
@@ -124,6 +125,14 @@ check_tidy() {
     return 1
   fi
   python3 -B tests/lint/tidy.py --jobs "$(cores)" "${tidy_options[@]}"
+}
+
+check_pages() {
+  if ! command -v node >/dev/null; then
+    echo "pages: skipped, there is no node"
+    return 0
+  fi
+  files 'launch/pages/*.js' | xargs -r -n 1 node --check
 }
 
 check_sources() {

@@ -130,7 +130,7 @@ LONGEST = {
 
 # In the first three lines of each source, and not counted. Files without an ending are sources if they begin with #!.
 LICENCE = "SPDX-License-Identifier: Apache-2.0"
-LICENSED = r".*\.(cc|h|cuh?|cmake|py|sbatch|sh)|CMakeLists\.txt|[^.]+"
+LICENSED = r".*\.(cc|css|h|html|js|cuh?|cmake|py|sbatch|sh)|CMakeLists\.txt|[^.]+"
 
 
 

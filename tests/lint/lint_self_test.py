@@ -330,6 +330,15 @@ class LintTest(unittest.TestCase):
         self.assertEqual(status, 1, said)
         self.assertIn("fix the errors above: shell format", said)
 
+    @unittest.skipUnless(shutil.which("node"), "without node")
+    def test_pages_names_the_line_of_a_script_that_is_none(self):
+        self.write("launch/pages/good.js", "const a = 1;\n")
+        self.assertEqual(self.lint("pages")[0], 0)
+        self.write("launch/pages/bad.js", "const a = 1;\nlet (;\n")
+        status, said = self.lint("pages")
+        self.assertEqual(status, 1, said)
+        self.assertIn("launch/pages/bad.js:2", said)
+
     def test_a_check_without_its_tool_is_skipped_by_name_where_that_is_asked_for(self):
         self.write("tests/a.sh", "#!/usr/bin/env bash\nrm $1\n")
         programs = self.tree / "programs"

@@ -12,7 +12,7 @@ FOLDERS = ("backend", "model", "data", "comm", "trainer", "launch")
 
 # Not in the program that is tried (a CPU, MPI), or no code: the page of `ventris attention`.
 LEFT_OUT = (
-    *("backend/*cuda*", "comm/nccl/*", "comm/no_nccl/*", "comm/no_mpi/*", "launch/attention_page_template.cc"),
+    *("backend/*cuda*", "comm/nccl/*", "comm/no_nccl/*", "comm/no_mpi/*"),
     *("backend/step_graph.cc", "backend/gemm_algorithms.cc", "backend/gemm_cache.cc"),
 )  # fmt: skip
 

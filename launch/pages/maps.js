@@ -1,39 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "launch/attention_view.h"
+"use strict";
 
-namespace ventris {
-
-const char* const kAttentionViewStyle = R"html(
-:root { --accent: #b4470e; }
-@media (prefers-color-scheme: dark) { :root { --accent: #ffa15c; } }
-@media print { :root { --accent: #b4470e; } }
-.maps { display: grid; gap: 6px; place-items: center; justify-content: start; overflow-x: auto;
-  padding: 2px; }
-.maps span { color: var(--muted); font-size: 12px; text-align: center; white-space: nowrap; }
-.maps span.layer { justify-self: end; padding-right: 4px; }
-.maps button { display: block; padding: 0; border: 1px solid var(--line); border-radius: 3px;
-  background: var(--panel); cursor: pointer; overflow: hidden; line-height: 0; }
-.maps button:hover, .maps button:focus-visible { outline: 2px solid var(--muted); outline-offset: 0; }
-.maps button[aria-pressed="true"] { outline: 2px solid var(--accent); outline-offset: 0; }
-.maps canvas, .map canvas { image-rendering: pixelated; }
-.map { display: grid; width: max-content; grid-template-columns: max-content max-content; }
-.map canvas { border: 1px solid var(--line); box-sizing: content-box; cursor: crosshair; }
-.map canvas:focus-visible { outline: 2px solid var(--accent); outline-offset: 1px; }
-.labels { display: flex; color: var(--text); }
-.rows { flex-direction: column; text-align: right; padding-right: 6px; }
-.columns { padding-left: 1px; align-items: flex-end; padding-bottom: 6px; }
-.labels bdi { white-space: pre; flex: none; }
-.columns bdi { writing-mode: vertical-rl; text-orientation: sideways; transform: rotate(180deg); }
-.labels bdi.on { color: var(--accent); font-weight: 600; }
-.reading { min-height: 1.5em; margin: 8px 0 0; color: var(--text); font-variant-numeric: tabular-nums; }
-.map-legend { display: flex; align-items: flex-end; gap: 8px; margin-top: 10px; color: var(--muted);
-  font-size: 12px; }
-.map-legend div { position: relative; width: 240px; height: 30px; }
-.map-legend canvas { width: 240px; height: 12px; border-radius: 2px; }
-.map-legend span { position: absolute; top: 13px; transform: translateX(-50%); }
-)html";
-
-const char* const kAttentionViewScript = R"html(
 // Two base-64 digits per weight: 0 to 4095 are the weights 0 to 1.
 const digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 const digitValue = Object.fromEntries([...digits].map((digit, i) => [digit, i]));
@@ -188,6 +155,3 @@ class LargeMap {
     this.reading.append(": " + weights[row * group.keys.length + column].toFixed(3));
   }
 }
-)html";
-
-}  // namespace ventris

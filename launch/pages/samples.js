@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "launch/report_page_template.h"
+"use strict";
 
-namespace ventris {
-
-const char* const kReportPageSamples = R"html(
 // The words of a text with what is between them; of one that is written without spaces, its characters.
 const wordsOf = text => {
   const words = text.match(/\s+|[^\s]+/gu) ?? [];
@@ -79,6 +76,3 @@ function addSamples() {
   byId("sample-on").onclick = () => move(1);
   choose();
 }
-)html";
-
-}  // namespace ventris

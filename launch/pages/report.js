@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "launch/report_page_template.h"
+"use strict";
 
-namespace ventris {
-
-const char* const kReportPageScript = R"html(
 // Round numbers in a range; of a logarithmic axis 1, 2 and 5 times powers of ten.
 function ticks(low, high, log, count) {
   if (log) {
@@ -455,9 +452,3 @@ if (data.every) {
   takeChoices();
   setTimeout(() => { keepChoices(); location.reload(); }, 1000 * data.every);
 }
-</script>
-</body>
-</html>
-)html";
-
-}  // namespace ventris

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "launch/report_page_template.h"
+"use strict";
 
-namespace ventris {
-
-const char* const kReportPageAttention = R"html(
 // In the order of the groups of the data.
 const attentionKinds = ["Cross-attention", "Encoder self-attention", "Decoder self-attention"];
 const attentionChoice = name => byId("attention-" + name);
@@ -152,6 +149,3 @@ function resizeAttention() {
     if (panel.small.length && !panel.section.hidden) panel.large.show(panel.large.map);
   }
 }
-)html";
-
-}  // namespace ventris
