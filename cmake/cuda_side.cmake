@@ -36,6 +36,6 @@ function(ventris_cuda_side_program name prefix sources)
     target_sources(${name} PRIVATE $<TARGET_OBJECTS:ventris_${folder}>)
   endforeach()
   target_link_libraries(${name} PRIVATE ${prefix}_comm ${prefix}_backend Threads::Threads ventris_hdf5
-                        PkgConfig::SENTENCEPIECE ${SENTENCEPIECE_TRAIN_LIBRARY} PkgConfig::XXHASH ZLIB::ZLIB LibLZMA::LibLZMA PkgConfig::ZSTD PkgConfig::ZIP
+                        PkgConfig::SENTENCEPIECE ${SENTENCEPIECE_TRAIN_LIBRARY} PkgConfig::XXHASH ZLIB::ZLIB LibLZMA::LibLZMA PkgConfig::ZSTD PkgConfig::ZIP ICU::uc
                         nlohmann_json::nlohmann_json yaml-cpp Boost::program_options ${CMAKE_DL_LIBS})
 endfunction()

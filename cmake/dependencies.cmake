@@ -19,6 +19,7 @@ ventris_find(fmt libfmt-dev)
 ventris_find(nlohmann_json nlohmann-json3-dev)
 ventris_find(ZLIB zlib1g-dev)
 ventris_find(LibLZMA liblzma-dev)
+ventris_find(ICU libicu-dev COMPONENTS uc)
 ventris_find(yaml-cpp libyaml-cpp-dev)
 # Not find_package(dnnl): Debian's configuration of it demands the OpenCL headers, which a program for
 # CPUs does not need.

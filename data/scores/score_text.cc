@@ -63,21 +63,10 @@ void separate_pairs(const std::string& text, std::string& out, First&& first, Se
 }  // namespace
 
 size_t space_length(std::string_view text, size_t at) {
-  const unsigned char c = byte_at(text, at);
-  if (!kMayBeSpace[c]) return 0;
-  if (c < 0x80) return 1;
-  const size_t left = text.size() - at;
-  if (left < 2) return 0;
-  const unsigned char second = byte_at(text, at + 1);
-  if (c == 0xC2) return second == 0x85 || second == 0xA0 ? 2 : 0;
-  if (left < 3) return 0;
-  const unsigned char third = byte_at(text, at + 2);
-  const bool space = (c == 0xE1 && second == 0x9A && third == 0x80) ||
-                     (c == 0xE3 && second == 0x80 && third == 0x80) ||
-                     (c == 0xE2 && second == 0x81 && third == 0x9F) ||
-                     (c == 0xE2 && second == 0x80 &&
-                      ((third >= 0x80 && third <= 0x8A) || third == 0xA8 || third == 0xA9 || third == 0xAF));
-  return space ? 3 : 0;
+  if (!kMayBeSpace[byte_at(text, at)]) return 0;
+  char32_t c = 0;
+  const size_t length = unicode::decode_one(text, at, c);
+  return length > 0 && unicode::is_space(c) ? length : 0;
 }
 
 std::string_view strip_end(std::string_view text) {

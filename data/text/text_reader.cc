@@ -6,6 +6,7 @@
 
 #include "data/error.h"
 #include "data/text/byte_source.h"
+#include "data/text/unicode.h"
 
 namespace ventris::data {
 
@@ -91,49 +92,19 @@ int64_t TextReader::bytes_read() const {
 }
 
 int64_t find_invalid_utf8(std::string_view text) {
-  const auto* const bytes = reinterpret_cast<const unsigned char*>(text.data());
-  const size_t size = text.size();
-  size_t i = 0;
-  while (i < size) {
-    if (i + 8 <= size) {
+  for (size_t i = 0; i < text.size();) {
+    if (i + 8 <= text.size()) {
       uint64_t eight;
-      std::memcpy(&eight, bytes + i, 8);
+      std::memcpy(&eight, text.data() + i, 8);
       if ((eight & 0x8080808080808080ull) == 0) {
         i += 8;
         continue;
       }
     }
-    const unsigned char lead = bytes[i];
-    if (lead < 0x80) {
-      ++i;
-      continue;
-    }
-    // RFC 3629: the number of following bytes, and the bounds of the first of them (no overlong forms,
-    // surrogates, or above 10FFFF).
-    size_t following = 0;
-    unsigned char low = 0x80;
-    unsigned char high = 0xBF;
-    if (lead >= 0xC2 && lead <= 0xDF) {
-      following = 1;
-    } else if (lead >= 0xE0 && lead <= 0xEF) {
-      following = 2;
-      low = lead == 0xE0 ? 0xA0 : low;
-      high = lead == 0xED ? 0x9F : high;
-    } else if (lead >= 0xF0 && lead <= 0xF4) {
-      following = 3;
-      low = lead == 0xF0 ? 0x90 : low;
-      high = lead == 0xF4 ? 0x8F : high;
-    } else {
-      return static_cast<int64_t>(i);
-    }
-    for (size_t k = 1; k <= following; ++k) {
-      if (i + k >= size || bytes[i + k] < low || bytes[i + k] > high) {
-        return static_cast<int64_t>(i);
-      }
-      low = 0x80;
-      high = 0xBF;
-    }
-    i += following + 1;
+    char32_t c = 0;
+    const size_t length = unicode::decode_one(text, i, c);
+    if (length == 0) return static_cast<int64_t>(i);
+    i += length;
   }
   return -1;
 }

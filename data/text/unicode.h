@@ -6,6 +6,8 @@
 
 namespace ventris::data::unicode {
 
+/// Properties of Unicode as ICU has them.
+
 /// Code points of UTF-8 text. A byte b that is not part of valid UTF-8 becomes 0xDC00 + b, which encode()
 /// turns into the byte again and which is in none of the classes below.
 std::u32string decode(std::string_view text);
@@ -26,8 +28,8 @@ bool is_han(char32_t c);  // Chinese characters, also of Japanese
 
 /// As Python's str.lower: full mapping, with the rule for a final capital sigma.
 std::u32string lower(std::u32string_view text);
-/// The capital whose lower case the letter is, as at the beginning of a word; any other character, and
-/// letters without one (Georgian, the German sharp s), unchanged.
+/// The capital of a letter at the beginning of a word; any other character, and letters without one
+/// (Georgian, the German sharp s), unchanged.
 char32_t capital(char32_t c);
 /// The same as lower() for UTF-8 text.
 std::string lower_utf8(std::string_view text);

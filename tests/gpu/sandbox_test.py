@@ -37,7 +37,7 @@ STAGES = {call: [row.name for row in lease.STAGES if row.call == call] for call 
 WITH_PYTORCH = ["eager", "packed", "attention"]
 TRIAL = ["--trial", "--budget", "1100"]
 # What a machine with a GPU may lack, and the tree.
-HIDDEN = re.compile(rf"/(lib(mpi|open-rte|open-pal|pmix|hdf5|boost|sentencepiece|dnnl|fmt|xxhash|yaml-cpp)|h5py|mpirun)|^{HERE.parents[1]}")
+HIDDEN = re.compile(rf"/(lib(mpi|open-rte|open-pal|pmix|hdf5|boost|sentencepiece|dnnl|fmt|xxhash|yaml-cpp|icu|zip)|h5py|mpirun)|^{HERE.parents[1]}")
 
 # In the place of PyTorch: enough to import the scripts and to ask for a device.
 TORCH = {
