@@ -3,11 +3,41 @@
 
 #include <xxhash.h>
 
+#include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <limits>
 #include <utility>
 
 #include "data/text/sentencepiece_format.h"
+
+// Proof that a word of a unigram model has the same ids alone and in a line, if the limit allows it.
+//
+// What SentencePiece computes. V[e] is the single-precision sum of the best segmentation of the line up to
+// byte e, V[0] = 0. In the order of its beginnings s, each token (s, e) of score w is a candidate: c is V[s]
+// + w in double precision (for an unknown character in single precision). If it is the first that ends at e
+// or c > V[e], then V[e] becomes c rounded to single precision, and the token that of e. The tokens are then
+// read backwards from the end. No token reaches over the ends of a word,
+// and no score is positive (word_independence.h).
+//
+// Let S be V at the beginning of the word, B the exact sum of the scores of its best segmentation, W = -B,
+// and m > 0 the difference to any other one. L is the number of its characters, and so at least the number of
+// tokens of any segmentation.
+//
+// 1. Rounding is monotonic. So V[e] never decreases while candidates are compared, and V[s] >= V[e] for the
+//    token (s, e) that is chosen. Let x = V[s] + w be exact, and d a bound on the error of rounding it to
+//    double and then single precision. Each candidate was either not above V[e] at its time, so V[e] >= c, or
+//    became V[e] rounded: V[e] >= x - d for each, and V[e] <= x + d for the one that was chosen.
+// 2. So along the best segmentation V grows by at least its scores but d each time: V[end] >= S + B - L d.
+//    Along the chosen segmentation, of exact sum T, it grows by at most its scores and d: V[end] <= S + T +
+//    L d. Hence T >= B - 2 L d: if m > 2 L d, the chosen segmentation is the best one.
+// 3. d. On the chosen segmentation 0 >= S >= V[e] >= V[end]. On the best one V[e] >= S + B - L d, and V[e] <=
+//    S. So all these x are at most M = |S| + W + (L + 1) d in size, and d = M (2^-24 + 2^-52), as sums of
+//    single-precision numbers that are subnormal are exact. With L <= 2^10, M < (|S| + W) (1 + 2^-12).
+// 4. |S| is at most the weights of what stands before, times (1 + 2^-24 + 2^-52) for each token: below 1.07
+//    for the 2^20 bytes that a line may have. So 2 L d < 2.2 L 2^-24 (weights before + W), and m > 2^-22 L
+//    (weights before + W) is enough, with a factor of 1.8 for the rounding in UnigramMargin, which computes m
+//    to 2 L 2^-53 W.
 
 namespace ventris::data {
 
@@ -17,90 +47,72 @@ constexpr size_t kPlacesPerWord = 2;
 // These bound the memory of all words.
 constexpr size_t kLongestCachedWord = 64;  // bytes
 constexpr size_t kMostIds = 255;
-
-template <typename T>
-void append_all(std::span<const T> more, std::vector<T>& all) {
-  all.insert(all.end(), more.begin(), more.end());
-}
+constexpr size_t kMostCharacters = 1024;  // L of the proof
 
 }  // namespace
 
 CachedEncoder::CachedEncoder(const Tokenizer& tokenizer, bool independent_words, size_t max_words)
     : tokenizer_(tokenizer), independent_words_(independent_words), max_words_(max_words) {
-  if (kind_of_sentencepiece_model(tokenizer.model()) == kModelUnigram) unigram_.emplace(tokenizer.model());
   if (!independent_words_) return;
+  if (kind_of_sentencepiece_model(tokenizer.model()) == kModelUnigram) margin_.emplace(tokenizer.model());
   recent_.table.resize(kPlacesPerWord * max_words);
   older_.table.resize(kPlacesPerWord * max_words);
 }
 
 void CachedEncoder::encode(std::string_view text, std::vector<int32_t>& ids) {
   ids.clear();
-  sum_ = 0.0F;
-  scores_.clear();
   weights_ = 0.0;
-  if (!independent_words_ || text.find(kSpaceMark) != std::string_view::npos) {
-    encode_anew(text, ids);
-    return;
-  }
+  const bool by_words = independent_words_ && text.find(kSpaceMark) == std::string_view::npos;
+  if (!by_words || !append_words(text, ids)) tokenizer_.encode(text, ids);
+}
+
+bool CachedEncoder::append_words(std::string_view text, std::vector<int32_t>& ids) {
   while (!text.empty()) {
-    const auto* const space = static_cast<const char*>(std::memchr(text.data(), ' ', text.size()));
-    const size_t size = space == nullptr ? text.size() : static_cast<size_t>(space - text.data());
-    if (size > 0) append_word(text.substr(0, size), ids);
-    text.remove_prefix(space == nullptr ? size : size + 1);
+    const size_t size = std::min(text.find(' '), text.size());
+    if (size > 0 && !append_word(text.substr(0, size), ids)) return false;
+    text.remove_prefix(std::min(size + 1, text.size()));
   }
+  return true;
 }
 
-/// Appends the ids of the next part of the line, or of the whole line.
-void CachedEncoder::encode_anew(std::string_view text, std::vector<int32_t>& ids) {
-  if (unigram_) {
-    for (const double score : scores_) sum_ = UnigramEncoder::add_score(sum_, score);
-    scores_.clear();
-    sum_ = unigram_->encode(text, sum_, ids);
-    weights_ = -static_cast<double>(sum_);
-  } else {
-    tokenizer_.encode(text, part_.ids);
-    append_all<int32_t>(part_.ids, ids);
-  }
-}
-
-void CachedEncoder::append_word(std::string_view word, std::vector<int32_t>& ids) {
-  if (word.size() > kLongestCachedWord || !append_known(word, ids)) encode_anew(word, ids);
-}
-
-/// False if the word's ids depend on what stands before it.
-bool CachedEncoder::append_known(std::string_view word, std::vector<int32_t>& ids) {
-  const auto append_if_valid = [&](std::span<const int32_t> more, std::span<const double> scores,
-                                   float weight, float limit) {
-    weights_ += weight;
-    if (!(weights_ < limit)) return false;
-    append_all(more, ids);
-    append_all(scores, scores_);
-    return true;
-  };
+bool CachedEncoder::append_word(std::string_view word, std::vector<int32_t>& ids) {
+  if (word.size() > kLongestCachedWord) return false;
   const uint64_t hash = XXH3_64bits(word.data(), word.size());
   if (const Entry& entry = recent_.find(word, hash); entry.text_size != 0)
-    return append_if_valid(recent_.ids_of(entry), recent_.scores_of(entry), entry.weight, entry.limit);
+    return append(recent_.ids_of(entry), entry.weight, entry.limit, ids);
   if (const Entry& entry = older_.find(word, hash); entry.text_size != 0) {
-    const auto ids_of_word = older_.ids_of(entry);
-    const auto scores_of_word = older_.scores_of(entry);
-    part_.ids.assign(ids_of_word.begin(), ids_of_word.end());
-    part_.scores.assign(scores_of_word.begin(), scores_of_word.end());
+    const auto known = older_.ids_of(entry);
+    part_.ids.assign(known.begin(), known.end());
     part_.weight = entry.weight;
     part_.limit = entry.limit;
   } else {
     analyse(word);
   }
-  if (part_.ids.size() <= kMostIds && part_.scores.size() <= kMostIds) remember(word, hash);
-  return append_if_valid(part_.ids, part_.scores, part_.weight, part_.limit);
+  if (part_.ids.size() <= kMostIds) remember(word, hash);
+  return append(part_.ids, part_.weight, part_.limit, ids);
 }
 
+bool CachedEncoder::append(std::span<const int32_t> more, float weight, float limit,
+                           std::vector<int32_t>& ids) {
+  weights_ += weight;
+  if (!(weights_ < limit)) return false;
+  ids.insert(ids.end(), more.begin(), more.end());
+  return true;
+}
+
+/// Overwrites part_.
 void CachedEncoder::analyse(std::string_view word) {
-  if (unigram_) {
-    unigram_->analyse(word, part_);
-  } else {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  if (!margin_) {
     tokenizer_.encode(word, part_.ids);
-    part_.limit = std::numeric_limits<float>::infinity();
+    part_.limit = kInfinity;
+    return;
   }
+  tokenizer_.encode(word, part_.ids, normalised_);
+  const UnigramMargin::Sums sums = margin_->of(normalised_);
+  const double limit = (sums.best - sums.second) / (0x1p-22 * std::max(sums.characters, 1U));
+  part_.weight = std::nextafter(static_cast<float>(-sums.best), kInfinity);
+  part_.limit = sums.characters <= kMostCharacters ? std::nextafter(static_cast<float>(limit), 0.0F) : 0.0F;
 }
 
 /// What part_ says.
@@ -109,15 +121,12 @@ void CachedEncoder::remember(std::string_view word, uint64_t hash) {
   words.find(word, hash) = {.hash = hash,
                             .text_begin = static_cast<uint32_t>(words.texts.size()),
                             .ids_begin = static_cast<uint32_t>(words.ids.size()),
-                            .scores_begin = static_cast<uint32_t>(words.scores.size()),
                             .weight = part_.weight,
                             .limit = part_.limit,
                             .text_size = static_cast<uint8_t>(word.size()),
-                            .ids_size = static_cast<uint8_t>(part_.ids.size()),
-                            .scores_size = static_cast<uint8_t>(part_.scores.size())};
+                            .ids_size = static_cast<uint8_t>(part_.ids.size())};
   words.texts += word;
-  append_all<int32_t>(part_.ids, words.ids);
-  append_all<double>(part_.scores, words.scores);
+  words.ids.insert(words.ids.end(), part_.ids.begin(), part_.ids.end());
   if (++words.used < max_words_) return;
   std::swap(recent_, older_);
   recent_.clear();
@@ -137,19 +146,10 @@ CachedEncoder::Entry& CachedEncoder::Words::find(std::string_view word, uint64_t
   return table[place];
 }
 
-std::span<const int32_t> CachedEncoder::Words::ids_of(const Entry& entry) const {
-  return {ids.data() + entry.ids_begin, entry.ids_size};
-}
-
-std::span<const double> CachedEncoder::Words::scores_of(const Entry& entry) const {
-  return {scores.data() + entry.scores_begin, entry.scores_size};
-}
-
 void CachedEncoder::Words::clear() {
   table.assign(table.size(), Entry{});
   texts.clear();
   ids.clear();
-  scores.clear();
   used = 0;
 }
 

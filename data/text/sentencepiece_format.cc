@@ -185,35 +185,6 @@ bool ReplacementTable::keeps_spaces_apart() const {
   return true;
 }
 
-ReplacementTable::Replacement ReplacementTable::longest(std::string_view text) const {
-  Replacement found;
-  size_t place = offset(units_[0]);
-  for (size_t i = 0; i < text.size(); ++i) {
-    const auto byte = static_cast<unsigned char>(text[i]);
-    place ^= byte;
-    const uint32_t unit = units_[place];
-    if ((unit & 0x800000ffu) != byte) break;
-    place ^= offset(unit);
-    if (!has_leaf(unit)) continue;
-    found.key_bytes = i + 1;
-    found.text = replacements_.substr(units_[place] & 0x7fffffffu);
-  }
-  found.text = found.text.substr(0, found.text.find('\0'));
-  return found;
-}
-
-bool ReplacementTable::has_keys_from(std::string_view text) const {
-  size_t place = offset(units_[0]);
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    place ^= byte;
-    const uint32_t unit = units_[place];
-    if ((unit & 0x800000ffu) != byte) return false;
-    place ^= offset(unit);
-  }
-  return true;
-}
-
 bool ReplacementTable::stays_space(size_t node) const {
   const size_t base = node ^ offset(units_[node]);
   for (uint32_t byte = 1; byte < 256; ++byte) {

@@ -120,15 +120,6 @@ class ReplacementTable {
     return replacements_.find(text) != std::string_view::npos;
   }
 
-  struct Replacement {
-    std::string_view text;
-    size_t key_bytes = 0;  // 0: the text begins with no key
-  };
-  /// That of the longest key that the text begins with. Requires a sound table.
-  Replacement longest(std::string_view text) const;
-  /// Whether a key begins with the text. Requires a sound table.
-  bool has_keys_from(std::string_view text) const;
-
  private:
   static size_t offset(uint32_t unit) { return static_cast<size_t>(unit >> 10) << ((unit & (1u << 9)) >> 6); }
   static bool has_leaf(uint32_t unit) { return ((unit >> 8) & 1) != 0; }

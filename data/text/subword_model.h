@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -53,5 +54,15 @@ class SubwordModel {
 /// The text as symbols, and for each of them as a group the edges that begin there, the shortest first, with
 /// the score of their piece. A symbol without a piece has an edge to kUnknown.
 SubwordText text_with_edges(std::string text, const SubwordPieces& pieces);
+
+/// BPE-dropout (Provilkov et al. 2020, section 3) as SentencePiece does it: neighbours that together are a
+/// piece are joined, the best score first and then the leftmost; when its turn comes, a pair is left apart
+/// with probability `dropout`, for good. 0 is the deterministic encoding.
+std::unique_ptr<SubwordModel> bpe_dropout(const SubwordPieces& pieces, double dropout);
+
+/// Segmentations x of the whole lattice with probability proportional to P(x)^smoothing (Kudo 2018, section
+/// 3.2 with l = infinity), by forward filtering and backward sampling. The same on every processor: the sums
+/// use basic arithmetic alone.
+std::unique_ptr<SubwordModel> unigram_sampling(const SubwordPieces& pieces, double smoothing);
 
 }  // namespace ventris::data

@@ -1,29 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <array>
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <string_view>
-#include <utility>
 #include <vector>
-
-#include "data/text/prefix_tree.h"
 
 // Private to data/.
 
 namespace ventris::data {
 
-/// The vocabulary of a SentencePiece model as a search tree over the bytes of the pieces that text can
-/// become: normal pieces and those that users define.
+/// The pieces of a SentencePiece model that text can become, normal ones and those that users define, by
+/// their text.
 class SubwordPieces {
  public:
-  enum class Model { kUnigram = 1, kBpe = 2, kWord = 3, kCharacters = 4 };  // as in the file
-
-  /// Requires bytes that check_sentencepiece_model() accepts.
+  /// Requires bytes that check_sentencepiece_model() accepts; they must outlive the object.
   explicit SubwordPieces(std::string_view model);
 
-  Model model() const { return model_; }
   bool has_unused() const { return has_unused_; }  // pieces that the model must not produce
   bool has_user_defined() const { return has_user_defined_; }
   /// Whether no piece has a U+2581 but at its beginning, where words begin.
@@ -31,40 +26,42 @@ class SubwordPieces {
   /// Whether unknown characters become tokens of their bytes.
   bool falls_back_to_bytes() const { return falls_back_to_bytes_; }
 
-  int32_t unknown_id() const { return unknown_id_; }
-  /// Of the piece for a byte, or unknown_id() if there is none.
-  int32_t byte_id(unsigned char byte) const { return byte_ids_[byte] >= 0 ? byte_ids_[byte] : unknown_id_; }
-
   float score(int32_t id) const { return scores_[static_cast<size_t>(id)]; }
   bool is_user_defined(int32_t id) const { return is_user_defined_[static_cast<size_t>(id)]; }
-  /// Of the normal pieces.
-  float lowest_score() const { return lowest_score_; }
-  /// Of the normal pieces, but at least the smallest normal number, as in SentencePiece.
-  float highest_score() const { return highest_score_; }
-  int32_t size() const { return static_cast<int32_t>(scores_.size()); }
+  float lowest_score() const { return lowest_score_; }  // of the normal pieces
 
   /// Calls each(id, bytes) for every piece that the text begins with, the shortest first.
   template <typename Each>
   void for_each_prefix(std::string_view text, Each&& each) const {
-    tree_.for_each_prefix(text, std::forward<Each>(each));
+    auto begin = pieces_.begin();  // [begin, end): longer pieces that begin with the bytes so far
+    auto end = pieces_.end();
+    for (size_t i = 0; i < text.size() && begin != end; ++i) {
+      const auto byte_of = [i](const Piece& piece) { return static_cast<unsigned char>(piece.text[i]); };
+      const auto found =
+          std::ranges::equal_range(begin, end, static_cast<unsigned char>(text[i]), {}, byte_of);
+      begin = found.begin();
+      end = found.end();
+      if (begin == end || begin->text.size() > i + 1) continue;
+      each(begin->id, i + 1);
+      ++begin;
+    }
   }
 
  private:
-  void read_trainer(std::string_view message);
-  void read_piece(std::string_view message, std::vector<PrefixTree::Key>& pieces);
+  struct Piece {
+    std::string_view text;
+    int32_t id;
+  };
+  void read_piece(std::string_view message);
 
-  Model model_ = Model::kUnigram;
+  std::vector<Piece> pieces_;  // sorted by text
+  std::vector<float> scores_;  // by id
+  std::vector<bool> is_user_defined_;
   bool has_unused_ = false;
   bool has_user_defined_ = false;
   bool ends_at_words_ = true;
   bool falls_back_to_bytes_ = false;
-  int32_t unknown_id_ = 0;
-  std::array<int32_t, 256> byte_ids_;
-  std::vector<float> scores_;
-  std::vector<bool> is_user_defined_;
   float lowest_score_ = std::numeric_limits<float>::max();
-  float highest_score_ = std::numeric_limits<float>::min();
-  PrefixTree tree_;
 };
 
 }  // namespace ventris::data

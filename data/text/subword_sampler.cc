@@ -5,9 +5,7 @@
 #include <utility>
 
 #include "data/error.h"
-#include "data/text/bpe_dropout.h"
 #include "data/text/sentencepiece_format.h"
-#include "data/text/unigram_sampling.h"
 #include "data/text/word_independence.h"
 
 namespace ventris::data {
@@ -19,16 +17,17 @@ constexpr size_t kMaxWords = size_t{1} << 16;
 constexpr size_t kMaxEdges = size_t{1} << 21;
 constexpr size_t kLongestSampledWord = 64;  // bytes
 
-std::unique_ptr<SubwordModel> model_of(const SubwordPieces& pieces, double alpha) {
+std::unique_ptr<SubwordModel> model_of(const Tokenizer& tokenizer, const SubwordPieces& pieces,
+                                       double alpha) {
   if (pieces.has_unused()) {
     fail(ErrorKind::kBadConfiguration,
          "the tokenizer of the corpus has unused pieces, and its segmentations cannot be sampled; "
          "expected is a SentencePiece model without them. Train without --sample-source and --sample-target");
   }
-  switch (pieces.model()) {
-    case SubwordPieces::Model::kBpe:
+  switch (kind_of_sentencepiece_model(tokenizer.model())) {
+    case kModelBpe:
       return bpe_dropout(pieces, alpha);
-    case SubwordPieces::Model::kUnigram:
+    case kModelUnigram:
       return unigram_sampling(pieces, alpha);
     default:
       fail(ErrorKind::kBadConfiguration,
@@ -40,11 +39,14 @@ std::unique_ptr<SubwordModel> model_of(const SubwordPieces& pieces, double alpha
 }  // namespace
 
 SubwordSampler::SubwordSampler(const Tokenizer& tokenizer, double alpha)
-    : normaliser_(tokenizer.model()),
+    : tokenizer_(tokenizer),
       pieces_(tokenizer.model()),
-      model_(model_of(pieces_, alpha)),
+      model_(model_of(tokenizer, pieces_, alpha)),
       words_apart_(!pieces_.has_user_defined() && pieces_.ends_at_words() &&
-                   words_are_normalised_apart(tokenizer.model())) {}
+                   words_are_normalised_apart(tokenizer.model())) {
+  for (int byte = 0; pieces_.falls_back_to_bytes() && byte < 256; ++byte)
+    byte_ids_.push_back(tokenizer.find(fmt::format("<0x{:02X}>", byte)));
+}
 
 void SubwordSampler::sample(std::string_view text, uint64_t key, std::vector<int32_t>& ids) {
   ids.clear();
@@ -61,10 +63,9 @@ void SubwordSampler::sample(std::string_view text, uint64_t key, std::vector<int
   }
 }
 
-std::string SubwordSampler::normalised(std::string_view text) const {
-  std::string result;
-  normaliser_.normalise(text, result);
-  return result;
+const std::string& SubwordSampler::normalised(std::string_view text) {
+  tokenizer_.encode(text, plain_, normalised_);
+  return normalised_;
 }
 
 void SubwordSampler::append_word(std::string_view word, KeyedRandom& random, std::vector<int32_t>& ids) {
@@ -90,11 +91,11 @@ void SubwordSampler::append(const SubwordText& text, KeyedRandom& random, std::v
   for (const SubwordModel::Token& token : tokens_) {
     if (token.id != SubwordModel::kUnknown) {
       ids.push_back(token.id);
-    } else if (pieces_.falls_back_to_bytes()) {
+    } else if (!byte_ids_.empty()) {
       for (uint32_t at = text.begin[token.begin]; at < text.begin[token.end]; ++at)
-        ids.push_back(pieces_.byte_id(static_cast<unsigned char>(text.text[at])));
+        ids.push_back(byte_ids_[static_cast<unsigned char>(text.text[at])]);
     } else if (!after_unknown_) {
-      ids.push_back(pieces_.unknown_id());
+      ids.push_back(tokenizer_.unknown_id());
     }
     after_unknown_ = token.id == SubwordModel::kUnknown;
   }

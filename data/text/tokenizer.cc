@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <exception>
 #include <new>
+#include <string>
 #include <utility>
 
 #include "data/error.h"
@@ -163,6 +164,21 @@ std::vector<int32_t> Tokenizer::encode(std::string_view text) const {
   std::vector<int32_t> ids;
   encode(text, ids);
   return ids;
+}
+
+void Tokenizer::encode(std::string_view text, std::vector<int32_t>& ids, std::string& normalised) const {
+  ids.clear();
+  normalised.clear();
+  const auto encoded = impl_->encode(text);
+  for (const auto& piece : encoded.pieces()) {
+    const auto id = static_cast<int32_t>(piece.id());
+    ids.push_back(id);
+    if (impl_->processor.IsByte(id)) {  // <0xE7>
+      normalised.push_back(static_cast<char>(std::stoi(piece.piece().substr(3, 2), nullptr, 16)));
+    } else {
+      normalised += piece.piece();
+    }
+  }
 }
 
 std::vector<std::string> Tokenizer::pieces(std::string_view text) const {

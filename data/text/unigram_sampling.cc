@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "data/text/unigram_sampling.h"
-
 #include <algorithm>
 #include <cmath>
 #include <string>
 #include <utility>
 #include <vector>
+
+#include "data/text/subword_model.h"
 
 namespace ventris::data {
 

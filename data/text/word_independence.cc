@@ -30,9 +30,10 @@
 //
 //    A unigram model takes the segmentation with the largest sum of scores. No piece reaches into the next
 //    word, so that the best segmentation of a line is that of its words, and unknown characters are as above;
-//    but sums are rounded in the order of the line, and what follows of that is for UnigramEncoder. Pieces
-//    that users define are pieces like others here; the normaliser does not change them, wherever they are,
-//    so that they must not have a space.
+//    but sums are rounded in the order of the line, and what follows of that is for CachedEncoder, whose
+//    proof needs scores that are not positive, nor so low that sums might overflow. Pieces that users define
+//    are pieces like others here; the normaliser does not change them, wherever they are, so that they must
+//    not have a space. Their score is about -0.1 if no other is positive.
 //
 //    A model of characters takes them one by one; for its unknown characters the same holds. A model of words
 //    takes whole words, and Tokenizer does not join unknown ones.
@@ -40,6 +41,8 @@
 namespace ventris::data {
 
 namespace {
+
+constexpr float kLowestScore = -1e6F;  // of a piece of a unigram model
 
 bool normaliser_allows(std::string_view message) {
   std::string_view table_bytes;
@@ -97,6 +100,8 @@ bool words_are_independent(std::string_view model) {
       const auto [text, score, type, ok] = SentencePiece::parse(fields.bytes());
       if (!ok || text.find(kSpaceMark, 1) != std::string_view::npos) return false;
       if (type == kTypeUserDefined && !user_defined_is_of_one_word(text, kind)) return false;
+      if (kind == kModelUnigram && type != kTypeUserDefined && !(score <= 0.0F && score >= kLowestScore))
+        return false;
       has_space_mark = has_space_mark || (text == kSpaceMark && type == kTypeNormal);
     }
   }

@@ -9,7 +9,7 @@ namespace ventris::data {
 
 /// Whether a SentencePiece model encodes any line of valid UTF-8 without U+2581 as it encodes its
 /// space-separated words one by one, with the ids concatenated; for unigram models, but for the rounding of
-/// sums (UnigramEncoder). False if that is not proved; word_independence.cc has the proof.
+/// sums (CachedEncoder). False if that is not proved; word_independence.cc has the proof.
 bool words_are_independent(std::string_view model);
 
 /// Whether a SentencePiece model without user-defined pieces normalises any such line to its words normalised

@@ -15,7 +15,6 @@
 
 #include "data/text/subword_model.h"
 #include "data/text/tokenizer_training.h"
-#include "data/text/unigram_sampling.h"
 #include "tests/data/test_files.h"
 #include "tests/data/text/sentencepiece_model.h"
 #include "tests/data/text/sentencepiece_training.h"

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "data/text/unigram_encoder.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -148,26 +146,20 @@ std::string random_line(Random& random, const HandMadeModel& model) {
 }
 
 /// Returns the number of lines of which the ids of the words alone are not those of the line.
-size_t expect_ids_of_both(const Tokenizer& tokenizer, const Strings& lines) {
-  UnigramEncoder encoder(tokenizer.model());
+size_t expect_ids_of_the_line(const Tokenizer& tokenizer, const Strings& lines) {
   CachedEncoder cached(tokenizer, words_are_independent(tokenizer.model()), 256);
   Ids ids;
-  Ids word_by_word;
-  UnigramEncoder::Part part;
   size_t different = 0;
   for (const std::string& line : lines) {
     const Ids expected = tokenizer.encode(line);
-    ids.clear();
-    encoder.encode(line, 0.0F, ids);
-    EXPECT_EQ(ids, expected) << "\"" << line << "\"";
     cached.encode(line, ids);
-    EXPECT_EQ(ids, expected) << "with known words: \"" << line << "\"";
+    EXPECT_EQ(ids, expected) << "\"" << line << "\"";
     if (::testing::Test::HasFailure()) return different;
-    word_by_word.clear();
+    Ids word_by_word;
     for (size_t begin = 0; begin < line.size();) {
       const size_t end = std::min(line.find(' ', begin), line.size());
-      encoder.analyse(std::string_view(line).substr(begin, end - begin), part);
-      word_by_word.insert(word_by_word.end(), part.ids.begin(), part.ids.end());
+      const Ids word = tokenizer.encode(line.substr(begin, end - begin));
+      word_by_word.insert(word_by_word.end(), word.begin(), word.end());
       begin = end + 1;
     }
     different += word_by_word == expected ? 0 : 1;
@@ -180,7 +172,7 @@ size_t oracle_lines() {
   return text == nullptr ? 20'000 : std::strtoull(text, nullptr, 10);
 }
 
-TEST(UnigramEncoderTest, RandomModelsGiveTheIdsOfSentencePiece) {
+TEST(CachedUnigramTest, RandomModelsGiveTheIdsOfSentencePiece) {
   constexpr size_t kLinesOfAModel = 100;
   size_t different = 0;
   size_t independent = 0;
@@ -191,7 +183,7 @@ TEST(UnigramEncoderTest, RandomModelsGiveTheIdsOfSentencePiece) {
     const Tokenizer tokenizer(model.bytes(), "test");
     Strings lines = {"", " ", "a", mark() + "a"};
     while (lines.size() < kLinesOfAModel) lines.push_back(random_line(random, model));
-    const size_t found = expect_ids_of_both(tokenizer, lines);
+    const size_t found = expect_ids_of_the_line(tokenizer, lines);
     if (::testing::Test::HasFailure()) return;
     if (!words_are_independent(tokenizer.model())) continue;
     ++independent;
@@ -203,7 +195,7 @@ TEST(UnigramEncoderTest, RandomModelsGiveTheIdsOfSentencePiece) {
 
 // "ab" and "a" + "b" differ by less than the rounding of the sums of a long line: the word alone becomes the
 // one, but far from the beginning of a line the other.
-TEST(UnigramEncoderTest, WhatStandsBeforeAWordDecidesNearTies) {
+TEST(CachedUnigramTest, WhatStandsBeforeAWordDecidesNearTies) {
   HandMadeModel model;
   model.pieces = {{mark(), -1.0F, kTypeNormal},
                   {"a", -1.1F, kTypeNormal},
@@ -211,22 +203,17 @@ TEST(UnigramEncoderTest, WhatStandsBeforeAWordDecidesNearTies) {
                   {"ab", std::nextafter(-1.1F - 1.3F, 0.0F), kTypeNormal}};
   const Tokenizer tokenizer(model.bytes(), "test");
   ASSERT_TRUE(words_are_independent(tokenizer.model()));
-  UnigramEncoder encoder(tokenizer.model());
-  UnigramEncoder::Part part;
-  encoder.analyse("ab", part);
-  EXPECT_EQ(part.ids, (Ids{3, 6}));
-  EXPECT_GT(part.limit, 0.0F);
-  EXPECT_LT(part.limit, 1.0F);
+  EXPECT_EQ(tokenizer.encode("ab"), (Ids{3, 6}));
   Strings lines;
   std::string line;
   for (int i = 0; i < 500; ++i) lines.push_back(line += i % 3 == 0 ? "b " : "ab ");
-  EXPECT_GT(expect_ids_of_both(tokenizer, lines), 10U);
+  EXPECT_GT(expect_ids_of_the_line(tokenizer, lines), 10U);
 }
 
-class UnigramEncoderSharedTest : public ::testing::TestWithParam<const char*> {};
+class CachedUnigramSharedTest : public ::testing::TestWithParam<const char*> {};
 
 // All characters of Japanese, and runs of like characters, whose segmentations have equal sums.
-TEST_P(UnigramEncoderSharedTest, TrainedModelsGiveTheIdsOfSentencePiece) {
+TEST_P(CachedUnigramSharedTest, TrainedModelsGiveTheIdsOfSentencePiece) {
   VENTRIS_NEEDS_SHARED_DATA(GetParam());
   Strings lines = lines_of(shared_data(GetParam()), 2000);
   TokenizerTraining options;
@@ -240,10 +227,10 @@ TEST_P(UnigramEncoderSharedTest, TrainedModelsGiveTheIdsOfSentencePiece) {
     lines.push_back(lines[i] + " ---- ===== 1000000 " + std::string(i % 40, '.') + " " + lines[i + 1]);
     lines.push_back(long_line += " " + lines[i]);
   }
-  expect_ids_of_both(tokenizer, lines);
+  expect_ids_of_the_line(tokenizer, lines);
 }
 
-INSTANTIATE_TEST_SUITE_P(Languages, UnigramEncoderSharedTest,
+INSTANTIATE_TEST_SUITE_P(Languages, CachedUnigramSharedTest,
                          ::testing::Values("europarl-fr-en-20k/train.tok.en.gz", "tatoeba-en-de/train.de.gz",
                                            "tanaka-en-ja-50k/train.ja.gz", "python-docs-en-fr/train.fr.gz"));
 
