@@ -5,6 +5,14 @@ namespace ventris::data::demo {
 
 using enum Gender;
 
+const std::string& Verb::present(Form form) const {
+  return form == kFirstSingular ? first : form == kThirdSingular ? third : plural;
+}
+
+const std::string& Verb::past(Form form) const {
+  return form == kPlural ? past_plural : past_singular;
+}
+
 std::string Noun::dative_plural() const {
   const char last = german_plural.back();
   return last == 'n' || last == 's' ? german_plural : german_plural + "n";
@@ -67,110 +75,27 @@ const std::vector<DemoPair> kAdjectives = {{"red", "rot"},         {"old", "alt"
                                            {"beautiful", "schön"}, {"white", "weiß"}, {"black", "schwarz"}};
 
 const std::vector<Verb> kTransitive = {
-    {"buy", "buys", "bought", "kaufen", {"kaufe", "kauft", "kaufen"}, {"kaufte", "kaufte", "kauften"}, ""},
-    {"sell",
-     "sells",
-     "sold",
-     "verkaufen",
-     {"verkaufe", "verkauft", "verkaufen"},
-     {"verkaufte", "verkaufte", "verkauften"},
-     ""},
-    {"see", "sees", "saw", "sehen", {"sehe", "sieht", "sehen"}, {"sah", "sah", "sahen"}, ""},
-    {"find", "finds", "found", "finden", {"finde", "findet", "finden"}, {"fand", "fand", "fanden"}, ""},
-    {"need",
-     "needs",
-     "needed",
-     "brauchen",
-     {"brauche", "braucht", "brauchen"},
-     {"brauchte", "brauchte", "brauchten"},
-     ""},
-    {"count",
-     "counts",
-     "counted",
-     "zählen",
-     {"zähle", "zählt", "zählen"},
-     {"zählte", "zählte", "zählten"},
-     ""},
-    {"order",
-     "orders",
-     "ordered",
-     "bestellen",
-     {"bestelle", "bestellt", "bestellen"},
-     {"bestellte", "bestellte", "bestellten"},
-     ""},
-    {"draw",
-     "draws",
-     "drew",
-     "zeichnen",
-     {"zeichne", "zeichnet", "zeichnen"},
-     {"zeichnete", "zeichnete", "zeichneten"},
-     ""},
-    {"lose",
-     "loses",
-     "lost",
-     "verlieren",
-     {"verliere", "verliert", "verlieren"},
-     {"verlor", "verlor", "verloren"},
-     ""},
-    {"pick up",
-     "picks up",
-     "picked up",
-     "abholen",
-     {"hole", "holt", "holen"},
-     {"holte", "holte", "holten"},
-     "ab"},
-    {"bring back",
-     "brings back",
-     "brought back",
-     "zurückbringen",
-     {"bringe", "bringt", "bringen"},
-     {"brachte", "brachte", "brachten"},
-     "zurück"},
-    {"give away",
-     "gives away",
-     "gave away",
-     "weggeben",
-     {"gebe", "gibt", "geben"},
-     {"gab", "gab", "gaben"},
-     "weg"},
+    {"buy", "buys", "bought", "", "kaufen", "kaufe", "kauft", "kaufte", "kauften"},
+    {"sell", "sells", "sold", "", "verkaufen", "verkaufe", "verkauft", "verkaufte", "verkauften"},
+    {"see", "sees", "saw", "", "sehen", "sehe", "sieht", "sah", "sahen"},
+    {"find", "finds", "found", "", "finden", "finde", "findet", "fand", "fanden"},
+    {"need", "needs", "needed", "", "brauchen", "brauche", "braucht", "brauchte", "brauchten"},
+    {"count", "counts", "counted", "", "zählen", "zähle", "zählt", "zählte", "zählten"},
+    {"order", "orders", "ordered", "", "bestellen", "bestelle", "bestellt", "bestellte", "bestellten"},
+    {"draw", "draws", "drew", "", "zeichnen", "zeichne", "zeichnet", "zeichnete", "zeichneten"},
+    {"lose", "loses", "lost", "", "verlieren", "verliere", "verliert", "verlor", "verloren"},
+    {"pick up", "picks up", "picked up", "ab", "holen", "hole", "holt", "holte", "holten"},
+    {"bring back", "brings back", "brought back", "zurück", "bringen", "bringe", "bringt", "brachte",
+     "brachten"},
+    {"give away", "gives away", "gave away", "weg", "geben", "gebe", "gibt", "gab", "gaben"},
 };
 
 const std::vector<Verb> kDaily = {
-    {"get up",
-     "gets up",
-     "got up",
-     "aufstehen",
-     {"stehe", "steht", "stehen"},
-     {"stand", "stand", "standen"},
-     "auf"},
-    {"wake up",
-     "wakes up",
-     "woke up",
-     "aufwachen",
-     {"wache", "wacht", "wachen"},
-     {"wachte", "wachte", "wachten"},
-     "auf"},
-    {"come back",
-     "comes back",
-     "came back",
-     "zurückkommen",
-     {"komme", "kommt", "kommen"},
-     {"kam", "kam", "kamen"},
-     "zurück"},
-    {"go out",
-     "goes out",
-     "went out",
-     "ausgehen",
-     {"gehe", "geht", "gehen"},
-     {"ging", "ging", "gingen"},
-     "aus"},
-    {"work",
-     "works",
-     "worked",
-     "arbeiten",
-     {"arbeite", "arbeitet", "arbeiten"},
-     {"arbeitete", "arbeitete", "arbeiteten"},
-     ""},
+    {"get up", "gets up", "got up", "auf", "stehen", "stehe", "steht", "stand", "standen"},
+    {"wake up", "wakes up", "woke up", "auf", "wachen", "wache", "wacht", "wachte", "wachten"},
+    {"come back", "comes back", "came back", "zurück", "kommen", "komme", "kommt", "kam", "kamen"},
+    {"go out", "goes out", "went out", "aus", "gehen", "gehe", "geht", "ging", "gingen"},
+    {"work", "works", "worked", "", "arbeiten", "arbeite", "arbeitet", "arbeitete", "arbeiteten"},
 };
 
 const std::vector<Subject> kVehicles = {
@@ -180,27 +105,15 @@ const std::vector<Subject> kVehicles = {
 };
 
 const std::vector<Verb> kTravel = {
-    {"arrive", "arrives", "arrived", "ankommen", {"komme", "kommt", "kommen"}, {"kam", "kam", "kamen"}, "an"},
-    {"leave", "leaves", "left", "abfahren", {"fahre", "fährt", "fahren"}, {"fuhr", "fuhr", "fuhren"}, "ab"},
-    {"come back",
-     "comes back",
-     "came back",
-     "zurückkommen",
-     {"komme", "kommt", "kommen"},
-     {"kam", "kam", "kamen"},
-     "zurück"},
+    {"arrive", "arrives", "arrived", "an", "kommen", "komme", "kommt", "kam", "kamen"},
+    {"leave", "leaves", "left", "ab", "fahren", "fahre", "fährt", "fuhr", "fuhren"},
+    {"come back", "comes back", "came back", "zurück", "kommen", "komme", "kommt", "kam", "kamen"},
 };
 
 const std::vector<Verb> kThinking = {
-    {"say", "says", "said", "sagen", {"sage", "sagt", "sagen"}, {"sagte", "sagte", "sagten"}, ""},
-    {"know", "knows", "knew", "wissen", {"weiß", "weiß", "wissen"}, {"wusste", "wusste", "wussten"}, ""},
-    {"believe",
-     "believes",
-     "believed",
-     "glauben",
-     {"glaube", "glaubt", "glauben"},
-     {"glaubte", "glaubte", "glaubten"},
-     ""},
+    {"say", "says", "said", "", "sagen", "sage", "sagt", "sagte", "sagten"},
+    {"know", "knows", "knew", "", "wissen", "weiß", "weiß", "wusste", "wussten"},
+    {"believe", "believes", "believed", "", "glauben", "glaube", "glaubt", "glaubte", "glaubten"},
 };
 
 const std::vector<Modal> kModals = {

@@ -25,10 +25,16 @@ struct Verb {
   std::string english;  // "pick up", "picks up", "picked up"
   std::string english_third;
   std::string english_past;
-  std::string infinitive;  // with the prefix: "abholen"
-  std::string present[3];  // by Form, without the prefix: "hole", "holt", "holen"
-  std::string past[3];
-  std::string prefix;  // separable prefix, often empty
+  std::string prefix;  // separable prefix, often empty: "ab" of "abholen"
+  std::string plural;  // without the prefix: "holen", which is the infinitive too, "hole", "holt"
+  std::string first;
+  std::string third;
+  std::string past_singular;
+  std::string past_plural;
+
+  std::string infinitive() const { return prefix + plural; }
+  const std::string& present(Form form) const;  // without the prefix
+  const std::string& past(Form form) const;
 };
 
 struct Modal {

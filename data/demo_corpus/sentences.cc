@@ -114,7 +114,7 @@ Clause clause(const Subject& subject, const Verb& verb, Tense tense) {
   c.german_subject = subject.german;
   const bool past = tense == Tense::kPast;
   c.predicate = past ? verb.english_past : subject.form == kThirdSingular ? verb.english_third : verb.english;
-  c.finite = past ? verb.past[subject.form] : verb.present[subject.form];
+  c.finite = past ? verb.past(subject.form) : verb.present(subject.form);
   c.end = verb.prefix;
   c.end_subordinate = verb.prefix + c.finite;
   return c;
@@ -126,8 +126,16 @@ Clause modal_clause(const Subject& subject, const Modal& modal, const Verb& verb
   c.german_subject = subject.german;
   c.predicate = (subject.form == kThirdSingular ? modal.english_third : modal.english) + " " + verb.english;
   c.finite = modal.german[subject.form];
-  c.end = verb.infinitive;
-  c.end_subordinate = verb.infinitive + " " + c.finite;
+  c.end = verb.infinitive();
+  c.end_subordinate = c.end + " " + c.finite;
+  return c;
+}
+
+/// "I am", "she is", "we are".
+Clause being(const Subject& subject) {
+  static const Verb kBe = {"are", "is", "was", "", "sind", "bin", "ist", "war", "waren"};
+  Clause c = clause(subject, kBe, Tense::kPresent);
+  if (subject.form == kFirstSingular) c.predicate = "am";
   return c;
 }
 
@@ -168,9 +176,7 @@ DemoPair that_sentence(Random& random) {
 
 DemoPair because_sentence(Random& random) {
   const Subject& subject = random.pick(kPeople);
-  static const Verb kBe = {"are", "is", "was", "sein", {"bin", "ist", "sind"}, {"war", "war", "waren"}, ""};
-  Clause mood = clause(subject, kBe, Tense::kPresent);
-  if (subject.form == kFirstSingular) mood.predicate = "am";
+  Clause mood = being(subject);
   mood.object = random.pick(kMoods);
   const bool with_adverb = random.chance(50);
   const Clause c = action(random, random_tense(random), with_adverb);
@@ -224,8 +230,7 @@ DemoPair price_sentence(Random& random) {
                    std::string(definite_nominative(noun.gender)) + " " + adjective.german + "e " +
                        noun.german + " kostet " + price.german});
   }
-  static const Verb kPay = {
-      "pay", "pays", "paid", "zahlen", {"zahle", "zahlt", "zahlen"}, {"zahlte", "zahlte", "zahlten"}, ""};
+  static const Verb kPay = {"pay", "pays", "paid", "", "zahlen", "zahle", "zahlt", "zahlte", "zahlten"};
   const Tense tense = random_tense(random);
   Clause c = clause(random.pick(kPeople), kPay, tense);
   c.object = {price.english + " for the " + noun.english,
@@ -258,14 +263,9 @@ DemoPair small_sentence(Random& random) {
   const Subject& subject = random.pick(kPeople);
   if (kind == 1) {
     const int64_t age = 2 + random.below(98);
-    const char* english = subject.form == kFirstSingular ? " am "
-                          : subject.form == kPlural      ? " are "
-                                                         : " is ";
-    const char* german = subject.form == kFirstSingular ? " bin "
-                         : subject.form == kPlural      ? " sind "
-                                                        : " ist ";
-    return finish({subject.english + english + english_cardinal(age) + " years old",
-                   subject.german + german + german_cardinal(age) + " Jahre alt"});
+    Clause c = being(subject);
+    c.object = {english_cardinal(age) + " years old", german_cardinal(age) + " Jahre alt"};
+    return finish({english_of(c), german_main(c)});
   }
   const Noun& noun = random.pick(kNouns);
   const int64_t n = random_count(random, 4);
