@@ -58,8 +58,8 @@ class TrainingRun {
   /// Waits, with a limit, for a pending checkpoint. False if its thread hangs: the object must outlive it.
   bool settle();
 
-  int64_t step() const { return state_.step; }                                // steps done
-  std::string digest();  // trainer/files/parameter_digest.h; waits for the step
+  int64_t step() const { return state_.step; }  // steps done
+  std::string digest();                         // trainer/files/parameter_digest.h; waits for the step
 
  private:
   void make_model(InitialValues& initial);

@@ -78,7 +78,6 @@ char confine(size_t memory_bytes) {
   telling.sa_flags = SA_SIGINFO;
   for (const int fault : kFaults) ::sigaction(fault, &telling, nullptr);
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  ::prctl(PR_SET_NAME, "hdf5-reader");
   ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
   rlimit time{};
   ::getrlimit(RLIMIT_CPU, &time);
@@ -89,6 +88,7 @@ char confine(size_t memory_bytes) {
   limit_to(RLIMIT_CORE, 0, 0);
   limit_to(RLIMIT_FSIZE, 0, 0);
   limit_to(RLIMIT_NOFILE, kDescriptors, kDescriptors);
+  ::prctl(PR_SET_NAME, "hdf5-reader");
   return cramped ? kCramped : kConfined;
 }
 
@@ -208,10 +208,13 @@ int end_of(pid_t child) {
 }  // namespace
 
 void list_hdf5_if_asked(int argc, const char* const* argv) {
-  std::ifstream words("/proc/self/cmdline");
-  for (std::string word; std::getline(words, word, '\0');) the_program.push_back(word);
-  the_program.resize(the_program.size() - std::min(the_program.size(), static_cast<size_t>(argc - 1)));
-  if (argc != 4 || std::string_view(argv[1]) != kArgument) return;
+  if (argc != 4 || std::string_view(argv[1]) != kArgument) {
+    std::ifstream words("/proc/self/cmdline");
+    the_program.clear();
+    for (std::string word; std::getline(words, word, '\0');) the_program.push_back(word);
+    the_program.resize(the_program.size() - std::min(the_program.size(), static_cast<size_t>(argc - 1)));
+    return;
+  }
   const int64_t bytes = std::atoll(argv[2]);
   const char confined = confine(memory_for(bytes));
   try {

@@ -11,7 +11,7 @@
 namespace ventris::data {
 namespace {
 
-using Json = nlohmann::json;
+using Listed = nlohmann::json;
 
 /// Whether the elements are inside the file, so that a dataset is never larger than the file.
 bool is_inside(const Hdf5Dataset& dataset, int64_t bytes) {
@@ -26,7 +26,7 @@ bool is_inside(const Hdf5Dataset& dataset, int64_t bytes) {
   return dataset.offset >= 0 && dataset.offset <= bytes && needed <= bytes - dataset.offset;
 }
 
-Hdf5Dataset dataset_of(const Json& listed) {
+Hdf5Dataset dataset_of(const Listed& listed) {
   Hdf5Dataset dataset{.name = listed.at("name"), .type = {}, .dimensions = {}, .offset = listed.at("offset")};
   for (const ElementType known : kElementTypes) {
     if (listed.at("type") == static_cast<int>(known)) dataset.type = known;
@@ -36,9 +36,9 @@ Hdf5Dataset dataset_of(const Json& listed) {
   return dataset;
 }
 
-Hdf5Attribute attribute_of(const Json& listed) {
+Hdf5Attribute attribute_of(const Listed& listed) {
   Hdf5Attribute attribute = {.object = listed.at(0), .name = listed.at(1), .value = {}};
-  const Json& value = listed.at(2);
+  const Listed& value = listed.at(2);
   if (value.is_string()) {
     attribute.value = value.get<std::string>();
   } else if (value.is_number_integer()) {
@@ -52,17 +52,17 @@ Hdf5Attribute attribute_of(const Json& listed) {
 }  // namespace
 
 Hdf5Contents::Hdf5Contents(const std::string& path, int fd, int64_t bytes, int64_t end) try {
-  const Json listing = read_json(list_hdf5_in_child(path, fd, bytes));
+  const Listed listing = read_json(list_hdf5_in_child(path, fd, bytes));
   if (listing.contains("refused")) fail(ErrorKind::kBadData, "{}", listing.at("refused").get<std::string>());
   groups_ = listing.at("groups").get<std::vector<std::string>>();
-  for (const Json& each : listing.at("datasets")) {
+  for (const Listed& each : listing.at("datasets")) {
     datasets_.push_back(dataset_of(each));
     if (!is_inside(datasets_.back(), end))
       fail(ErrorKind::kBadData, "{}: dataset {} reaches beyond the end of the file", path,
            datasets_.back().name);
   }
-  for (const Json& each : listing.at("attributes")) attributes_.push_back(attribute_of(each));
-} catch (const Json::exception&) {
+  for (const Listed& each : listing.at("attributes")) attributes_.push_back(attribute_of(each));
+} catch (const Listed::exception&) {
   fail(ErrorKind::kBadData, "{}: the HDF5 library cannot read it safely: its answer is damaged", path);
 }
 

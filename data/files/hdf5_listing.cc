@@ -17,7 +17,7 @@
 namespace ventris::data {
 namespace {
 
-using Json = nlohmann::json;
+using Listing = nlohmann::json;
 
 struct Names {
   std::vector<std::string> names;
@@ -43,7 +43,7 @@ class Walk {
   Walk(const std::string& path, int fd, int64_t bytes, const CheckedReads& reads)
       : path_(path), fd_(fd), bytes_(static_cast<size_t>(bytes)), reads_(reads) {}
 
-  Json run() {
+  Listing run() {
     const Hdf5Handle access = hdf5_file_access();
     use_descriptor(access.id(), fd_, reads_);
     file_ = Hdf5Handle(H5Fopen(path_.c_str(), H5F_ACC_RDONLY, access.id()), H5Fclose);
@@ -62,7 +62,7 @@ class Walk {
     return {id, closer};
   }
 
-  void record(const char* list, Json entry) {
+  void record(const char* list, Listing entry) {
     constexpr size_t kMinBytes = 64;  // of an object or attribute in the file
     if (++records_ > bytes_ / kMinBytes)
       fail(ErrorKind::kBadData, "{}: names more than a file of {} bytes can hold", path_, bytes_);
@@ -82,7 +82,8 @@ class Walk {
   size_t bytes_;
   const CheckedReads& reads_;
   Hdf5Handle file_;
-  Json listing_ = {{"groups", Json::array()}, {"datasets", Json::array()}, {"attributes", Json::array()}};
+  Listing listing_ = {
+      {"groups", Listing::array()}, {"datasets", Listing::array()}, {"attributes", Listing::array()}};
   std::string format_;  // of the file, as soon as it is known (data/files/file_format.h)
   size_t records_ = 0;
 };
@@ -163,7 +164,7 @@ void Walk::dataset(const Hdf5Handle& object, const std::string& name) {
         path_, name);
   }
   const Hdf5Handle stored = checked(H5Dget_type(object.id()), H5Tclose, what);
-  Json type;
+  Listing type;
   for (const ElementType known : kElementTypes) {
     if (H5Tequal(stored.id(), hdf5_type(known)) > 0) type = static_cast<int>(known);
   }
@@ -205,7 +206,7 @@ void Walk::attribute(const Hdf5Handle& object, const std::string& object_name, c
     if (H5Aread(opened.id(), wanted, value) < 0) fail_here(what);
   };
   const bool single = H5Sget_simple_extent_npoints(space.id()) == 1;
-  Json value;  // null: of another type
+  Listing value;  // null: of another type
   if (single && kind == H5T_STRING && H5Tis_variable_str(type.id()) == 0) {
     if (size > bytes_)
       fail(ErrorKind::kBadData, "{}: attribute {} of {} is longer than the file", path_, name, object_name);
@@ -224,7 +225,7 @@ void Walk::attribute(const Hdf5Handle& object, const std::string& object_name, c
     read(H5T_NATIVE_DOUBLE, &number);
     value = number;
   }
-  record("attributes", Json::array({object_name, name, value}));
+  record("attributes", Listing::array({object_name, name, value}));
 }
 
 }  // namespace
@@ -235,11 +236,11 @@ std::string list_hdf5(const std::string& path, int fd, int64_t bytes) {
     std::optional<DigestTree> tree;
     if (DigestTree::is_in(fd, bytes, path)) tree.emplace(fd, bytes, path);
     const CheckedReads reads = {.tree = tree ? &*tree : nullptr, .damage = &damage};
-    const Json listing = Walk(path, fd, bytes, reads).run();
+    const Listing listing = Walk(path, fd, bytes, reads).run();
     if (!damage.empty()) fail(ErrorKind::kBadData, "{}", damage);
     return json_text(listing);
   } catch (const DataError& error) {
-    return json_text(Json{{"refused", damage.empty() ? error.what() : damage}});
+    return json_text(Listing{{"refused", damage.empty() ? error.what() : damage}});
   }
 }
 

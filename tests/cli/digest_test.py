@@ -33,12 +33,13 @@ USER_BLOCK = 512  # of our HDF5 files
 
 
 def seal_hdf5(path):
-    """Makes length and digest of a changed HDF5 file right again, or the block that they are in, if it is empty."""
+    """Gives a changed HDF5 file the user block of a file with one digest of all bytes."""
     with open(path, "r+b") as file:
         file.seek(USER_BLOCK)
         content = file.read()
         file.seek(0)
-        file.write(b"VENTRIS1" + len(content).to_bytes(8, "little") + bytes.fromhex(xxh3_128(content)))
+        block = b"VENTRIS1" + len(content).to_bytes(8, "little") + bytes.fromhex(xxh3_128(content))
+        file.write(block.ljust(USER_BLOCK, b"\0"))
 
 
 def digest_of(path):

@@ -177,9 +177,10 @@ TEST(NpzArchive, OfStoredAndDeflatedEntriesIsRead) {
 TEST(NpzArchive, WithFalseNumbersIsRefused) {
   const std::string content = npy(kTwoFloats, "01234567");
   EXPECT_TRUE(contains(refusal(Archive{.name = "x.txt", .content = content}.bytes()), "not an npy file"));
-  for (const Archive& other : {Archive{.content = content, .method = 12}, Archive{.content = content, .flags = 1},
-                               Archive{.content = content, .more_bytes = 1},
-                               Archive{.content = content, .method = 8, .more_bytes = 1}}) {
+  for (const Archive& other :
+       {Archive{.content = content, .method = 12}, Archive{.content = content, .flags = 1},
+        Archive{.content = content, .more_bytes = 1},
+        Archive{.content = content, .method = 8, .more_bytes = 1}}) {
     EXPECT_TRUE(contains(refusal(other.bytes()), "changed or damaged, or is not stored or deflated"));
   }
   EXPECT_TRUE(contains(refusal(Archive{.content = content, .method = 8, .more_bytes = 4000000000}.bytes()),
