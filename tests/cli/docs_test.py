@@ -213,6 +213,10 @@ class Docs(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.texts = {page: page.read_text(encoding="utf-8") for page in PAGES}
+        # What was removed is nowhere in the tree.
+        for page in cls.texts:
+            if page.name == "CHANGELOG.md":
+                cls.texts[page] = re.sub(r"### Removed\n.*?(?=\n#|\Z)", "", cls.texts[page], flags=re.DOTALL)
         cls.files = [path.relative_to(ROOT).as_posix() for folder in FOLDERS for path in (ROOT / folder).rglob("*")]
         cls.files += [path.name for path in ROOT.iterdir()]
         stems = {path.stem for path in map(pathlib.Path, cls.files)}
@@ -392,7 +396,7 @@ class Docs(unittest.TestCase):
                 defaults = re.findall(r"\$\{([A-Z][A-Z0-9_]+)(?::?[-+=?])", text)
                 found |= dict.fromkeys([*defaults, *re.findall(r"\$\{?(SLURM_\w+)", text)], name)
         found = {name: source for name, source in found.items() if name not in NO_VARIABLES and not re.match("MPI_[A-Z]", name)}
-        self.assertGreater(len(found), 40)
+        self.assertGreater(len(found), 30)
         missing = {f"{name}, which {source} reads" for name, source in found.items() if name not in rows}
         self.assertEqual(missing, set(), "describe them in docs/environment.md")
 
