@@ -161,7 +161,7 @@ TEST(BatchesTest, ABatchIsAFunctionOfItsPosition) {
   std::vector<DataPosition> positions{{0, 0}};
   std::vector<GlobalBatch> batches;
   for (int step = 0; step < 30; ++step) {
-    batches.push_back(one.at(positions.back(), 1));
+    batches.push_back(one.at(positions.back()));
     positions.push_back(batches.back().next);
   }
   EXPECT_GT(positions.back().epoch, 0);
@@ -340,7 +340,7 @@ TEST_F(MixedBatchesTest, AnyPositionIsAStart) {
   const std::string plan = "clean 1 bt 2 until 5 steps\nbt 1 until bt 1\nclean 1 bt 1";
   const BatchSource one = source(plan);
   std::vector<DataPosition> positions{{}};
-  for (int step = 0; step < 80; ++step) positions.push_back(one.at(positions.back(), 1).next);
+  for (int step = 0; step < 80; ++step) positions.push_back(one.at(positions.back()).next);
   EXPECT_EQ(positions.back().mix.stage, 2);
   const BatchSource other = source(plan);
   for (const size_t at : {60, 5, 4, 0, 33, 6, 80})

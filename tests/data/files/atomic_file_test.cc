@@ -59,7 +59,7 @@ TEST_F(AtomicFileTest, AFileHasNoNameBeforeItIsWhole) {
   }
   {
     AtomicFile file(in_folder("model.h5"));
-    file.write("half", 4, 0);
+    file.write("half");
     EXPECT_EQ(names(), std::vector<std::string>());
   }
   EXPECT_EQ(names(), std::vector<std::string>());
