@@ -106,7 +106,6 @@ void Progress::validation(const ValidationMetrics& metrics, bool best, double se
   std::string text = scores_text(metrics, impl_->smooths);
   for (const ValidationMetrics& set : metrics.sets)
     text += fmt::format("; {}: {}", set.name, scores_text(set, impl_->smooths));
-  if (metrics.p_value) text += fmt::format("  p = {:.3f}", *metrics.p_value);
   message(fmt::format("step {}  validation: {}{}  ({})", metrics.step, text, best ? "  best so far" : "",
                       duration_text(seconds)));
 }

@@ -74,7 +74,7 @@ std::array<StepResult, 2> take_steps(const ContextOptions& device, DType dtype,
     stage.fill(batch);
     stage.send();
     optimizer.set_learning_rate(kStepRate);
-    transformer.forward_backward(stage.batch(), kStepSeed, {}, /*first=*/true);
+    transformer.forward_backward(stage.batch(), kStepSeed, {});
     double sums[2] = {};
     copy_to_host(context, sums, transformer.loss_sums().data, sizeof(sums));
     result.loss = sums[0] / static_cast<double>(pairs.target_rows());

@@ -72,7 +72,7 @@ class ModelFile {
       put_string(name);
       put_string(variable);
     }
-    file_.replace(count_at_, {reinterpret_cast<const char*>(&count_), sizeof(count_)});
+    file_.write_at(count_at_, &count_, sizeof(count_));
     file_.commit();
   }
 

@@ -128,11 +128,13 @@ class Reader {
     const auto member = [&](const char* key) {
       return line.contains(key) && line[key].is_object() ? line[key] : Json::object();
     };
-    for (const auto& [corpus, pairs] : member("pairs").items()) {
+    const Json pairs_so_far = member("pairs");
+    for (const auto& [corpus, pairs] : pairs_so_far.items()) {
       double drawn = 0.0;
       if (read_number(pairs, drawn)) add_value(pairs_, corpus, drawn - std::exchange(drawn_[corpus], drawn));
     }
-    for (const auto& [phase, seconds] : member("phase_seconds").items()) {
+    const Json phases = member("phase_seconds");
+    for (const auto& [phase, seconds] : phases.items()) {
       double number = 0.0;
       if (!read_number(seconds, number)) continue;
       add_value(phase_seconds_, phase, number);
