@@ -62,7 +62,7 @@ Command doctor_command() {
   table.text("model-dir", "DIR", options->doctor.folder,
              "The run folder to check. Default: none is checked.");
   table.choice("preset", options->doctor.preset, preset_names(),
-               "Model of the two steps on GPUs: a smaller one takes less time and memory.");
+               "Model of the two steps on GPUs. A larger one takes more time and memory, also on the host.");
   table.choice("device", options->doctor.device, {"auto", "cpu", "cuda"},
                "Device for training, as for train.");
   table.number("comm-timeout", options->comm_timeout, {.min = 0, .max = 1e7},

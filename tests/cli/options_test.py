@@ -261,7 +261,6 @@ class WrongOptions(support.CommandLineTest):
             for command in (("train", *files), ("plan", *files)):
                 self.refuse(64, *command, f"--{option}", value, *off, says=[f"--{option} has no effect", "leave it out"])
                 self.refuse(66, *command, f"--{option}", value, *on, says="none.h5")
-        self.refuse(64, "order", "--model-dir", self.path("m"), "--preset", "big", "--steps", 1, says=["--model-dir", "--preset"])
 
     def test_an_output_is_not_the_input_of_another(self):
         text = self.write("text", "a\n")

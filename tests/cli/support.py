@@ -165,14 +165,14 @@ def run(*arguments, ranks=1, stdin=b"", cwd=None, timeout=240, binary=BINARY, va
 
 
 def start(words, hangup=signal.SIG_DFL, **variables):
-    """Starts a command line with these variables and what it is to do at SIGHUP, whatever the tests were started with.
-    The standard error is to be read from it."""
+    """Starts a command line with these variables and what it is to do at SIGHUP, and with the default action for SIGINT,
+    whatever the tests were started with. The standard error is to be read from it."""
     return subprocess.Popen(
         words,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         env=environment(**variables),
-        preexec_fn=lambda: signal.signal(signal.SIGHUP, hangup),
+        preexec_fn=lambda: (signal.signal(signal.SIGHUP, hangup), signal.signal(signal.SIGINT, signal.SIG_DFL)),
     )
 
 

@@ -66,7 +66,7 @@ struct DoctorFacts {
 
 struct DoctorOptions {
   std::string device = "auto";
-  std::string preset = "base";  // whose model takes the two steps on a GPU
+  std::string preset = "tiny";  // whose model takes the two steps on a GPU
   std::string folder;
 };
 

@@ -140,7 +140,8 @@ class Reader {
       add_value(phase_seconds_, phase, number);
       record_.phase_seconds[phase] += number;
     }
-    for (const auto& [set, scores] : member("sets").items())
+    const Json sets = member("sets");
+    for (const auto& [set, scores] : sets.items())
       if (scores.is_object()) add_values(record_.series, scores, set + "/");
     if (const std::string digest = text_in(line, "digest"); !digest.empty()) record_.digests[step] = digest;
   }
