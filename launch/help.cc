@@ -4,6 +4,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <map>
 
 #include "backend/error.h"
 #include "launch/help_parts.h"
@@ -40,6 +41,60 @@ std::string common_options(const Command& command) {
   for (size_t i = 0; i < options.size(); ++i) {
     text += fmt::format("  {:<{}}  {:>{}}  {}\n", short_title_of(*options[i]), widest_title,
                         value_of(*options[i]), widest_value, command.common[i].meaning);
+  }
+  return text;
+}
+
+std::string markdown_cell(const std::string& text) {
+  std::string cell;
+  for (const char c : text) cell += (c == '|' ? std::string("\\|") : std::string(1, c));
+  return cell;
+}
+
+std::string markdown_row(const Option& option) {
+  const std::string notes = notes_of(option);
+  return fmt::format("| `{}` | {}{} |\n", markdown_cell(title_of(option)), markdown_cell(option.help),
+                     notes.empty() ? "" : " *" + markdown_cell(notes) + "*");
+}
+
+std::string markdown_exit_codes(const std::vector<ExitStatus>& codes) {
+  std::string text = "| code | meaning |\n|---|---|\n";
+  for (const ExitStatus& status : codes) text += fmt::format("| {} | {} |\n", status.code, status.meaning);
+  return text;
+}
+
+// The command whose table describes an option of `own`: one of these three, if it has the same row.
+const Command& describing(const Option& option, const Command& own, const std::vector<Command>& commands) {
+  for (const char* name : {"train", "translate", "evaluate"}) {
+    for (const Command& command : commands) {
+      const Option* same = command.name == name ? command.options.find(option.name) : nullptr;
+      if (same != nullptr && markdown_row(*same) == markdown_row(option)) return command;
+    }
+  }
+  return own;
+}
+
+// Tables of the options by group, and the names of those that other commands describe.
+std::string markdown_options(const Command& command, const std::vector<Command>& commands) {
+  std::string text;
+  std::string group;
+  std::map<std::string, std::string> elsewhere;  // by command
+  for (const Option& option : command.options.options()) {
+    const Command& describes = describing(option, command, commands);
+    if (describes.name != command.name) {
+      std::string& names = elsewhere[describes.name];
+      names += fmt::format("{}`--{}`", names.empty() ? "" : ", ", option.name);
+      continue;
+    }
+    if (option.group != group) {
+      text += fmt::format("{}| {} | meaning |\n|---|---|\n", text.empty() ? "" : "\n", option.group);
+      group = option.group;
+    }
+    text += markdown_row(option);
+  }
+  for (const auto& [name, options] : elsewhere) {
+    text +=
+        fmt::format("{}Options of [`{}`](#ventris-{}): {}.\n", text.empty() ? "" : "\n", name, name, options);
   }
   return text;
 }
@@ -121,11 +176,6 @@ std::string command_help_in_full(const Command& command) {
 }
 
 std::string markdown_reference(const std::vector<Command>& commands) {
-  const auto escaped = [](const std::string& text) {
-    std::string result;
-    for (const char c : text) result += (c == '|' ? std::string("\\|") : std::string(1, c));
-    return result;
-  };
   std::string text =
       "# Commands\n\n"
       "This page is generated from the program's option tables: "
@@ -133,35 +183,25 @@ std::string markdown_reference(const std::vector<Command>& commands) {
       "| command | what it does |\n"
       "|---|---|\n";
   for (const Command& command : commands) {
-    text += fmt::format("| [`{0}`](#ventris-{0}) | {1} |\n", command.name, escaped(command.summary));
+    text += fmt::format("| [`{0}`](#ventris-{0}) | {1} |\n", command.name, markdown_cell(command.summary));
   }
   text +=
       "\nEvery command also has `--help`, which shows the common options, "
       "`--help all`, and `--config FILE`: " +
       config_help() +
       " Results go to the standard output, messages to the standard error. Options cannot be abbreviated "
-      "or repeated. [Exit codes](exit-codes.md) are the same for all commands.\n";
+      "or repeated. An option that several commands have is described at one of them.\n\n" +
+      "Every command may end with these [exit codes](exit-codes.md):\n\n" +
+      markdown_exit_codes(common_exit_codes());
   for (const Command& command : commands) {
     text += fmt::format("\n## ventris {}\n\n```\nventris {} {}\n```\n\n", command.name, command.name,
                         command.synopsis);
     for (const std::string& paragraph : command.description) text += paragraph + "\n\n";
-    for (const std::string& group : groups_of(command)) {
-      text += fmt::format("### {}: {}\n\n| option | meaning |\n|---|---|\n", command.name, group);
-      for (const Option& option : command.options.options()) {
-        if (option.group != group) continue;
-        const std::string notes = notes_of(option);
-        text += fmt::format("| `{}` | {}{} |\n", escaped(title_of(option)), escaped(option.help),
-                            notes.empty() ? "" : " *" + escaped(notes) + "*");
-      }
-      text += "\n";
-    }
-    text += fmt::format("### {}: Examples\n\n", command.name);
+    text += markdown_options(command, commands) + "\n";
     for (const Example& example : command.examples) {
       text += example.meaning + "\n\n```\n" + example_line(example) + "\n```\n\n";
     }
-    text += fmt::format("### {}: Exit codes\n\n| code | meaning |\n|---|---|\n", command.name);
-    for (const auto& [code, meaning] : exit_codes_of(command))
-      text += fmt::format("| {} | {} |\n", code, meaning);
+    if (!command.exit_codes.empty()) text += markdown_exit_codes(command.exit_codes);
   }
   return text;
 }

@@ -7,20 +7,6 @@ namespace {
 
 constexpr size_t kWidth = 80;
 
-const std::vector<ExitStatus>& common_exit_codes() {
-  static const std::vector<ExitStatus> codes = {
-      {0, "done"},
-      {64, "the command line is wrong"},
-      {65, "input is damaged or invalid"},
-      {66, "an input is missing or cannot be read"},
-      {70, "internal error, or out of memory"},
-      {73, "an output cannot be created"},
-      {74, "reading or writing failed, for example because the disk is full"},
-      {78, "the configuration is wrong"},
-  };
-  return codes;
-}
-
 std::string default_of(const Option& option) {
   if (option.required) return "required";
   if (option.arity == Arity::kSwitch && !option.from_preset) return "";
@@ -79,6 +65,20 @@ std::vector<std::string> groups_of(const Command& command) {
 
 std::string example_line(const Example& example) {
   return example.line.find("ventris") == std::string::npos ? "ventris " + example.line : example.line;
+}
+
+const std::vector<ExitStatus>& common_exit_codes() {
+  static const std::vector<ExitStatus> codes = {
+      {0, "done"},
+      {64, "the command line is wrong"},
+      {65, "input is damaged or invalid"},
+      {66, "an input is missing or cannot be read"},
+      {70, "internal error, or out of memory"},
+      {73, "an output cannot be created"},
+      {74, "reading or writing failed, for example because the disk is full"},
+      {78, "the configuration is wrong"},
+  };
+  return codes;
 }
 
 std::map<int, std::string> exit_codes_of(const Command& command) {

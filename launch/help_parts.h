@@ -23,7 +23,9 @@ std::string notes_of(const Option& option);
 std::vector<std::string> groups_of(const Command& command);
 /// The line of an example as a user types it.
 std::string example_line(const Example& example);
-/// Those of all commands and its own.
+/// The exit codes of every command.
+const std::vector<ExitStatus>& common_exit_codes();
+/// Those and its own.
 std::map<int, std::string> exit_codes_of(const Command& command);
 /// Of --config, which all commands have.
 std::string config_help();
