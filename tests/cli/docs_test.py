@@ -180,7 +180,7 @@ def options_used(line, commands, scripts):
         after = words[i + 1] if i + 1 < len(words) else ""
         name = word.rpartition("/")[2]
         script = next((script for script in scripts if "/" in word and script.endswith(word.removeprefix("./"))), None)
-        if word in ("|", "\\|", "||", "&&", ";", "$", ">"):
+        if word in ("|", "\\|", "||", "&&", ";", "$", ">", "--"):
             owner = None
         elif re.fullmatch(r"--?[a-z].*", word):
             if word.startswith("--"):
