@@ -15,7 +15,7 @@ PREPARE = """prepare --train-sets train.en train.de --valid-sets valid.en valid.
     --threads 1 --output corpus.h5"""
 TRAIN = """train --corpus corpus.h5 --model-dir run --preset tiny --encoder-layers 1 --decoder-layers 1 --d-model 8 --d-ff 16
     --heads 2 --dropout 0.1 --batch-source-tokens 256 --batch-target-tokens 256 --warmup-steps 200 --learning-rate-scale 0.5
-    --ema 0.99 --max-steps 1500 --valid-every 1500 --valid-chrf yes --valid-metric loss --log-every 500 --save-every 0
+    --ema 0.99 --max-steps 1500 --valid-every 1500 --valid-metric loss --log-every 500 --save-every 0
     --digest-every 500 --threads 1 --device cpu"""
 RESUME = {"--max-steps": 1560, "--log-every": 20, "--digest-every": 20, "--valid-every": 30}
 CHECKPOINT = "run/checkpoint-00001500.h5"
