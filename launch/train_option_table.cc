@@ -211,6 +211,7 @@ void add_validation_options(TrainOptions& train, OptionTable& table) {
   preset(
       table.integer("patience", train.patience, {.min = 0, .max = 1000000},
                     "Stops after N validations by --valid-every in a row without a better one; 0: never."));
+  table.without_effect({"valid-tokenize", "valid-max-sentences"}, "valid-beam-size", {"0"});
   table.without_effect({"patience"}, "valid-every", {"0"});
 }
 

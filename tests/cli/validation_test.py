@@ -26,10 +26,10 @@ class Validation(support.CommandLineTest):
                 with open(f"{cls.folder}/{name}.{side}", "w", encoding="utf-8") as file:
                     file.writelines(line.upper() if name == "it" and side == "de" else line for line in lines)
 
-    def words(self, name, *options, corpus="corpus.h5", steps=STEPS, every=EVERY, ranks=1):
+    def words(self, name, *options, corpus="corpus.h5", steps=STEPS, beam=1, ranks=1):
         """A command line."""
-        words = ("--corpus", self.path(corpus), "--model-dir", self.path(name), *support.TINY_MODEL, "--valid-every", every,
-                 "--valid-beam-size", 1, "--logical-shards", 2, "--max-steps", steps, "--learning-rate-scale", 0.5)  # fmt: skip
+        words = ("--corpus", self.path(corpus), "--model-dir", self.path(name), *support.TINY_MODEL, "--valid-every", EVERY,
+                 "--valid-beam-size", beam, "--logical-shards", 2, "--max-steps", steps, "--learning-rate-scale", 0.5)  # fmt: skip
         given = dict(zip(words[::2], words[1::2]))
         return support.command("train", *(word for pair in given.items() for word in pair), *options, ranks=ranks)
 
@@ -111,7 +111,7 @@ class Validation(support.CommandLineTest):
         lines = self.validations("chrf")
         self.assertEqual(self.best("chrf")["value"], max(line["valid_chrf"] for line in lines))
         self.assertIn("valid_bleu", lines[0])
-        self.train("loss", "--valid-beam-size", 0)
+        self.train("loss", beam=0)
         lines = self.validations("loss")
         self.assertEqual(self.best("loss")["value"], min(line["valid_loss"] for line in lines))
         self.assertNotIn("valid_bleu", lines[0])
