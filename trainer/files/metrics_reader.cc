@@ -125,8 +125,10 @@ class Reader {
     Json values = line;
     for (const char* key : kNoSeries) values.erase(key);
     add_values(record_.series, values);
-    const auto member = [&](const char* key) {
-      return line.contains(key) && line[key].is_object() ? line[key] : Json::object();
+    static const Json kNoMembers = Json::object();
+    const auto member = [&](const char* key) -> const Json& {
+      const auto found = line.find(key);
+      return found != line.end() && found->is_object() ? *found : kNoMembers;
     };
     const Json pairs_so_far = member("pairs");
     for (const auto& [corpus, pairs] : pairs_so_far.items()) {
