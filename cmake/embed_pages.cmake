@@ -4,7 +4,7 @@
 function(ventris_embed_pages output)
   set(folder ${PROJECT_SOURCE_DIR}/launch/pages)
   set(text "#include \"launch/page.h\"\n\nnamespace ventris {\n\n")
-  foreach(name Report Attention Search)
+  foreach(name Report Attention)
     string(TOLOWER ${name} file)
     file(READ ${folder}/${file}.html page)
     set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${folder}/${file}.html)

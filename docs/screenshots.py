@@ -134,8 +134,8 @@ PICTURES = {
     "report-light": ("report", False, HIDE_MADE, clip_of("", find("#charts figure", 3))),
     "report-dark": ("report", True, HIDE_MADE, clip_of("", find("#charts figure", 3))),
     "report-translations": ("report", False, choose("sample-step", 0.34), clip_of(find("#samples-section"), find("#samples .sample", 3))),
-    "report-attention": ("report", False, "", clip_of(find("#attention-section"), find("#attention-section"))),
-    "attention-search": ("search", False, "", clip_of("", find("#search"))),
+    "report-attention": ("attention", False, "", clip_of("", find("#maps"))),
+    "attention-search": ("attention", False, "", clip_of(find("#search-section"), find("#search"))),
 }
 
 
@@ -207,11 +207,10 @@ def main():
         # No page may show where the folders are.
         for name, folder in zip(names, options.folders):
             (pathlib.Path(made) / name).symlink_to(folder.resolve())
-        pages = {name: pathlib.Path(made) / f"{name}.html" for name in ("report", "search")}
-        run(program_path, "report", *names, "--output", pages["report"], "--sentence", sentence, "--reference", reference,
-            "--checkpoints", CHECKPOINTS, cwd=made)  # fmt: skip
-        run(program_path, "attention", "--search", "--model", names[0], "--source", sentence, "--target", reference,
-            "--output", pages["search"], "--device", "cpu", "--beam-size", SEARCH_BEAM, cwd=made)  # fmt: skip
+        pages = {name: pathlib.Path(made) / f"{name}.html" for name in ("report", "attention")}
+        run(program_path, "report", *names, "--output", pages["report"], cwd=made)
+        run(program_path, "attention", "--model", names[0], "--checkpoints", CHECKPOINTS, "--source", sentence, "--target", reference,
+            "--output", pages["attention"], "--device", "cpu", "--beam-size", SEARCH_BEAM, cwd=made)  # fmt: skip
         browser = Browser(program, os.path.join(made, "profile"))
         try:
             for name, (page, dark, script, clip) in PICTURES.items():

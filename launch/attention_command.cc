@@ -1,124 +1,129 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <filesystem>
 #include <memory>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
 
 #include "backend/error.h"
-#include "launch/attention_page.h"
 #include "launch/command.h"
 #include "launch/decoding_options.h"
 #include "launch/job.h"
 #include "launch/output.h"
-#include "launch/search_page.h"
-#include "model/search/target_scores.h"
-#include "trainer/files/marks.h"
+#include "launch/page.h"
+#include "launch/sentence_view.h"
+#include "launch/valid_samples.h"
 #include "trainer/files/model_files.h"
-#include "trainer/inference/translation.h"
+#include "trainer/files/run_folder.h"
+#include "trainer/inference/model_set.h"
 #include "trainer/text.h"
 
 namespace ventris {
 
 namespace {
 
+using OrderedJson = nlohmann::ordered_json;
+
+constexpr int kMaxShownCheckpoints = 24;
+/// Of the weights of all maps of a page with several checkpoints. Beyond it, checkpoints are shown without
+/// maps, never the model of the run: the newest ones keep theirs.
+constexpr size_t kMaxMapBytes = size_t{32} << 20;
+
 struct AttentionCommandOptions {
   std::string model;
   DecodingOptions decoding;
-  std::string source;
-  std::string target;
+  SentenceTexts sentence;
   std::string output;
-  bool search = false;
+  int checkpoints = 1;
 };
 
-struct SearchInputs {
-  Context& context;
-  const Job& job;
-  const ModelSet& models;
-  const AttentionCommandOptions& options;
+/// Which files are shown.
+struct ShownModels {
+  std::vector<std::string> paths;  // by step
+  size_t model = 0;                // the one that other commands take
+  bool is_best = false;
+  size_t in_folder = 1;
 };
 
-/// `reference` may be empty.
-int show_search(const SearchInputs& of, const std::string& source, const std::vector<int32_t>& source_tokens,
-                const std::string& reference) {
-  const data::TokenizerPair& tokenizers = of.models.tokenizers();
-  const data::Tokenizer& target = tokenizers.target();
-  Translator translator(of.context, of.job.communicator, of.models, of.options.decoding.search);
-  SearchRecorder recorder(translator.options());
-  translator.watch([&](size_t, const SearchStep& step) { recorder.add(step); });
-  const Translation best = translator.translate({source}).front().translations.front();
-  const SearchModel model = of.models.search_models().front();
-  AttentionMapper mapper(of.context, model.config, model.store, model.ids, marks_of(tokenizers));
-  const std::vector<int32_t> wanted =
-      attention_tokens(target, of.models.longest_sentence(), reference, "--target", /*required=*/false);
-  SearchPage page = {.model = of.models.path(),
-                     .source = source,
-                     .translation = best.text,
-                     .score = best.score,
-                     .reference = reference,
-                     .beam_size = translator.options().beam_size,
-                     .length_penalty = translator.options().length_penalty,
-                     .record = recorder.take(source_tokens, best.tokens, wanted.empty() ? nullptr : &wanted,
-                                             mapper, model.config.decoder_layers)};
-  if (!wanted.empty()) {
-    TargetScores scores(of.context, of.models.search_models(), {.marks = marks_of(tokenizers)});
-    const SentencePair pair = {source_tokens, wanted};
-    double sum = 0.0;
-    const std::vector<float> of_tokens = scores.score({&pair, 1}).front();
-    for (const float log_probability : of_tokens) {
-      page.reference_tokens.push_back(static_cast<double>(log_probability));
-      sum += page.reference_tokens.back();
-    }
-    page.reference_score = search_score(translator.options(), sum, static_cast<int>(std::ssize(wanted)));
-    for (const int32_t token : wanted) page.reference_pieces.push_back(target.piece(token));
-    page.reference_pieces.push_back(target.piece(target.end_id()));
-  }
-  for (const int32_t token : source_tokens) page.source_tokens.push_back(tokenizers.source().piece(token));
-  page.source_tokens.push_back(tokenizers.source().piece(tokenizers.source().end_id()));
-  for (const std::vector<SearchNode>& nodes : page.record.steps) {
-    std::vector<std::string>& pieces = page.pieces.emplace_back();
-    for (const SearchNode& node : nodes) pieces.push_back(target.piece(node.token));
-  }
-  write_file_atomically(of.options.output, search_page(page));
-  write_output(
-      fmt::format("{}: {} of a search\n", of.options.output, counted(std::ssize(page.record.steps), "step")));
-  return 0;
+/// At most `most` of 0 to size - 1, rising and evenly spread, with `model` in place of the nearest; with the
+/// first and the last if there is room.
+std::vector<int64_t> numbers_around(int64_t model, int64_t size, int64_t most) {
+  std::vector<int64_t> numbers = evenly_spread(size, most, /*with_ends=*/true);
+  if (std::ranges::find(numbers, model) != numbers.end()) return numbers;
+  const std::ptrdiff_t ends = numbers.size() >= 3 ? 1 : 0;
+  *std::ranges::min_element(numbers.begin() + ends, numbers.end() - ends, {},
+                            [&](int64_t number) { return std::abs(number - model); }) = model;
+  return numbers;
 }
 
-/// Whether an option of the groups Search and Sampling has another value than its default.
-bool configures_search(BeamSearchOptions search) {
-  const BeamSearchOptions defaults;
-  search.batch_rows = defaults.batch_rows;  // of the group Machine, as the next
-  search.batch_sentences = defaults.batch_sentences;
-  return search != defaults;
+ShownModels shown_models(const std::string& folder, int most) {
+  if (most == 1) return {.paths = {folder}};
+  if (!std::filesystem::is_directory(folder))
+    fail(ExitCode::kUsage, "--checkpoints {} needs a run folder; {} is none", most, folder);
+  const std::vector<std::string> all = list_checkpoints(folder);
+  if (all.empty()) fail(ExitCode::kMissingInput, "{}: has no checkpoint yet", folder);
+  const auto best = std::ranges::find(all, read_best(folder));
+  ShownModels shown{.paths = {}, .is_best = best != all.end(), .in_folder = all.size()};
+  const auto model = shown.is_best ? best - all.begin() : std::ssize(all) - 1;
+  for (const int64_t number : numbers_around(model, std::ssize(all), most)) {
+    if (number == model) shown.model = shown.paths.size();
+    shown.paths.push_back(all[static_cast<size_t>(number)]);
+  }
+  return shown;
+}
+
+/// The files in the order in which maps have room: the model, then the newest.
+std::vector<size_t> by_importance(const ShownModels& shown) {
+  std::vector<size_t> order = {shown.model};
+  for (size_t i = shown.paths.size(); i-- > 0;)
+    if (i != shown.model) order.push_back(i);
+  return order;
 }
 
 int run_attention(AttentionCommandOptions& options, Job& job) {
-  const std::string source = one_line(options.source, "--source");
-  const std::string target = one_line(options.target, "--target");
+  SentenceTexts& sentence = options.sentence;
+  sentence = {one_line(sentence.source, "--source"), one_line(sentence.reference, "--target")};
   check_can_create(options.output);
   options.decoding.models = {options.model};
-  const DecodingOptions& decoding = options.decoding;
-  if (options.search && decoding.search.sample)
-    fail(ExitCode::kUsage, "--search shows a beam search; --sample draws without one. Give one of them");
-  if (!options.search && !target.empty() && configures_search(decoding.search)) {
-    fail(ExitCode::kUsage,
-         "--target is the translation, so none is searched or drawn: --beam-size, --sample, --seed and the "
-         "other options of the groups Search and Sampling need --search, or no --target");
+  const std::unique_ptr<Context> context = make_decoding_context(job, options.decoding);
+  const ShownModels shown = shown_models(options.model, options.checkpoints);
+  OrderedJson views = OrderedJson::array();
+  for (const std::string& path : shown.paths) views.push_back({{"file", path}, {"problem", ""}});
+  SentenceView of_model;
+  size_t room = kMaxMapBytes;
+  bool leaves_out = false;
+  for (const size_t i : by_importance(shown)) {
+    const bool is_model = i == shown.model;
+    try {
+      const ModelSet models(*context, {shown.paths[i]}, options.decoding.precision);
+      SentenceView view =
+          view_sentence(*context, job.communicator, models, options.decoding.search, sentence);
+      const bool fits = is_model || view.map_bytes <= room;
+      if (!fits) view.json["translated"] = view.json["given"] = nullptr;
+      leaves_out = leaves_out || !fits;
+      room -= fits ? std::min(room, view.map_bytes) : 0;
+      views[i].update(view.json);
+      views[i]["file"] = models.path();
+      if (is_model) of_model = std::move(view);
+    } catch (const std::runtime_error& error) {  // of a damaged checkpoint beside others
+      if (is_model) throw;
+      views[i]["problem"] = error.what();
+      say(job, fmt::format("warning: {}", error.what()));
+    }
+    if (shown.paths.size() > 1) views[i]["step"] = step_of_checkpoint(shown.paths[i]);
   }
-  const std::unique_ptr<Context> context = make_decoding_context(job, decoding);
-  const ModelSet models(*context, decoding.models, decoding.precision);
-  if (options.search) {
-    return show_search({.context = *context, .job = job, .models = models, .options = options}, source,
-                       attention_tokens(models.tokenizers().source(), models.longest_sentence(), source,
-                                        "--source", /*required=*/true),
-                       target);
+  if (leaves_out) {
+    say(job, fmt::format("warning: the page has no room for the maps of all checkpoints, at most {} MiB; a "
+                         "smaller --checkpoints leaves more room",
+                         kMaxMapBytes >> 20));
   }
-  SentenceMapper mapper(*context, job.communicator, models, decoding.search);
-  const SentenceMapper::Sentence sentence = {source, "--source"};
-  const SentenceAttention attention =
-      target.empty() ? mapper.translated(sentence) : mapper.given(sentence, {target, "--target"});
-  write_file_atomically(options.output, attention_page(models.path(), attention));
-  size_t maps = 0;
-  for (const auto& of_kind : attention.maps) maps += of_kind.size();
-  write_output(fmt::format("{}: {} heat maps of {} and {} tokens\n", options.output, maps,
-                           attention.source_tokens.size() - 1, attention.target_tokens.size() - 2));
+  const OrderedJson data = {{"source", sentence.source}, {"reference", sentence.reference},
+                            {"checkpoints", views},      {"model", shown.model},
+                            {"is_best", shown.is_best},  {"in_folder", shown.in_folder}};
+  write_file_atomically(options.output, page_with(kAttentionPage, data));
+  write_output(fmt::format("{}: {}, {} heat maps of the translation, {} of a search\n", options.output,
+                           counted(std::ssize(shown.paths), "model"), of_model.maps,
+                           counted(static_cast<int64_t>(of_model.steps), "step")));
   return 0;
 }
 
@@ -128,27 +133,28 @@ Command attention_command() {
   const auto options = std::make_shared<AttentionCommandOptions>();
   Command command;
   command.name = "attention";
-  command.summary = "draws the attention of every layer and head for a sentence";
+  command.summary = "draws the attention of a model and its beam search for a sentence";
   command.synopsis = "--model FILE|DIR --source TEXT [--target TEXT] --output FILE.html [options]";
   command.description = {
       "Writes a page for a web browser with a heat map of the attention weights of every layer and head: "
-      "the encoder's self-attention, the decoder's, and the decoder's attention to the source. "
-      "The page is one file and needs neither the network nor other files.",
-      "The target is given to the decoder, without dropout. Rows and columns are tokens "
-      "of the model's vocabulary; a token that begins with \u2581 begins a word. "
-      "A row of the decoder is the token that it is about to write."};
+      "the encoder's self-attention, the decoder's, and the decoder's attention to the source, while the model "
+      "writes its translation or, with --target, the reference. Below, the page has the beam search: the "
+      "hypotheses of each step with their scores, what fell out, where the decoder looked, and where a "
+      "reference left the beam. The page is one file and needs neither the network nor other files.",
+      "Rows and columns are tokens of the model's vocabulary; a token that begins with \u2581 begins a word. "
+      "A row of the decoder is the token that it is about to write.",
+      "With --checkpoints one can step through checkpoints of a run folder, also while it trains; a checkpoint "
+      "that cannot be read is a warning."};
   command.examples = {
       {"attention --model model --source \"A man rides a bicycle.\" --output attention.html",
        "With the model's own translation:"},
-      {"attention --model weights.h5 --source \"A man rides a bicycle.\" --target \"Ein Mann f\u00e4hrt "
-       "Fahrrad.\" --output attention.html",
-       "With a given translation:"},
-      {"attention --search --model model --source \"A man rides a bicycle.\" --target \"Ein Mann f\u00e4hrt "
-       "Fahrrad.\" --output search.html",
-       "Why the search did not find a translation:"}};
+      {"attention --model model --checkpoints 6 --source \"A man rides a bicycle.\" --target \"Ein Mann "
+       "f\u00e4hrt Fahrrad.\" --output attention.html",
+       "How a run came to a translation, and why the search did not find another:"}};
   command.common = {{"model", "weights, checkpoint or run folder"},
                     {"source", "the sentence"},
-                    {"target", "its translation, if not searched"},
+                    {"target", "a translation to compare with"},
+                    {"checkpoints", "how many of a run folder"},
                     {"output", "the page for a browser"}};
   command.exit_codes = {{69, "the device is not available"}};
   OptionTable& table = command.options;
@@ -158,17 +164,15 @@ Command attention_command() {
             "A weights file, a checkpoint, or a run folder (its best checkpoint, or the newest if none was "
             "validated). One model: each has its own attention.")
       .required = true;
-  table.text("source", "TEXT", options->source, "The sentence to translate.").required = true;
+  table.integer("checkpoints", options->checkpoints, {.min = 1, .max = kMaxShownCheckpoints},
+                "Checkpoints of the run folder that are shown, spread evenly; among them the best, or the "
+                "newest if none was validated. With 1 only this one.");
+  table.text("source", "TEXT", options->sentence.source, "The sentence to translate.").required = true;
   table.text(
-      "target", "TEXT", options->target,
-      "Its translation. Default: the model translates, with the options of the groups Search and Sampling, "
-      "which need --search beside --target.");
+      "target", "TEXT", options->sentence.reference,
+      "A translation of it: the page also has the attention while the model writes this one, and follows "
+      "it through the search.");
   table.text("output", "FILE", options->output, "The page (HTML).").required = true;
-  table.toggle(
-      "search", options->search,
-      "Instead of the maps, shows the beam search: the hypotheses of each step with their scores, "
-      "what fell out, and where the decoder looked. With --target, the reference, also where that left "
-      "the beam.");
   add_search_options(options->decoding, table);
   command.run = [options](Job& job) { return run_attention(*options, job); };
   return command;

@@ -9,7 +9,6 @@ namespace ventris {
 /// The pages of launch/pages with their styles and scripts, as cmake/embed_pages.cmake compiles them in.
 extern const char* const kReportPage;
 extern const char* const kAttentionPage;
-extern const char* const kSearchPage;
 
 /// The page with the data for its scripts: one self-contained HTML file, ASCII only, that needs no network.
 /// Text in the data is shown literally, never interpreted as markup; bytes that are not UTF-8 become U+FFFD.

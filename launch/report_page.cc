@@ -100,29 +100,6 @@ OrderedJson scripts_of(const MetricsRecord& record) {
   return list;
 }
 
-OrderedJson record_json(const RunAttention& attention) {
-  OrderedJson checkpoints = OrderedJson::array();
-  for (const CheckpointAttention& checkpoint : attention.checkpoints) {
-    OrderedJson sentences = OrderedJson::array();
-    for (const SentenceOfCheckpoint& sentence : checkpoint.sentences) {
-      sentences.push_back({{"problem", sentence.problem},
-                           {"translation", sentence.translation},
-                           {"translated", sentence.translated},
-                           {"given_problem", sentence.given_problem},
-                           {"given", sentence.given}});
-    }
-    checkpoints.push_back({{"step", checkpoint.step},
-                           {"file", data::without_folder(checkpoint.path)},
-                           {"problem", checkpoint.problem},
-                           {"sentences", sentences}});
-  }
-  return {{"problem", attention.problem},
-          {"checkpoints", checkpoints},
-          {"model", attention.model},
-          {"model_is_best", attention.model_is_best},
-          {"kept", attention.kept}};
-}
-
 OrderedJson record_json(const RunRecord& run) {
   const MetricsRecord& metrics = run.metrics;
   OrderedJson object = {
@@ -187,22 +164,13 @@ MetricsSeries thinned(const MetricsRecord& record, const MetricsSeries& series, 
   return result;
 }
 
-std::string report_page(const std::vector<RunRecord>& runs, const ReportAttention& attention, int every) {
+std::string report_page(const std::vector<RunRecord>& runs, int every) {
   OrderedJson list = OrderedJson::array();
-  for (size_t i = 0; i < runs.size(); ++i) {
-    list.push_back(record_json(runs[i]));
-    if (!attention.runs.empty()) list.back()["attention"] = record_json(attention.runs[i]);
-  }
-  OrderedJson sentences = OrderedJson::array();
-  for (size_t i = 0; i < attention.sentences.size(); ++i) {
-    sentences.push_back({{"source", attention.sentences[i]},
-                         {"reference", attention.references.empty() ? "" : attention.references[i]}});
-  }
+  for (const RunRecord& run : runs) list.push_back(record_json(run));
   const OrderedJson data = {{"program", program_name_and_version()},
                             {"made", now_utc()},
                             {"every", every},
                             {"columns", kReportColumns},
-                            {"sentences", sentences},
                             {"runs", list},
                             {"options", run_options(runs)}};
   return page_with(kReportPage, data);

@@ -4,7 +4,6 @@
 #include <string>
 #include <vector>
 
-#include "launch/run_attention.h"
 #include "launch/run_record.h"
 
 namespace ventris {
@@ -18,16 +17,9 @@ inline constexpr size_t kReportMarks = 500;
 /// At most two values for each column of steps, with the first and the last: all of them if they are few.
 MetricsSeries thinned(const MetricsRecord& record, const MetricsSeries& series, size_t columns);
 
-/// Of chosen sentences.
-struct ReportAttention {
-  std::vector<std::string> sentences;
-  std::vector<std::string> references;  // none, or one for each sentence
-  std::vector<RunAttention> runs;       // of all, in their order; none without sentences
-};
-
 /// One self-contained HTML file with the curves, marks and options of runs, without libraries or network
 /// access. Text of files is shown literally, never interpreted as markup.
 /// `every`: the page loads itself again after so many seconds; 0: never.
-std::string report_page(const std::vector<RunRecord>& runs, const ReportAttention& attention, int every);
+std::string report_page(const std::vector<RunRecord>& runs, int every);
 
 }  // namespace ventris

@@ -301,7 +301,7 @@ function addRuns() {
     const label = make("label", make("th", row, "", {scope: "row"}));
     const box = make("input", label, "", {type: "checkbox"});
     box.checked = true;
-    box.onchange = () => { shown[r] = box.checked; reset(); panels.forEach(showPanel); };
+    box.onchange = () => { shown[r] = box.checked; reset(); };
     label.append(" ");
     make("span", label, "", {class: "swatch", style: `border-color: ${colour(r)}`});
     make("bdi", label, visible(run.name));
@@ -394,7 +394,6 @@ if (thinned.length) {
 addRuns();
 addPhases();
 addSamples();
-addAttention();
 addMarks();
 addOptions();
 drawn.forEach(addChart);
@@ -404,17 +403,15 @@ byId("axis").onchange = () => { axis = byId("axis").value; drawn.forEach(chart =
 byId("show-marks").onchange = plotAll;
 byId("reset").onclick = reset;
 let frame = 0;
-onresize = () => { cancelAnimationFrame(frame); frame = requestAnimationFrame(() => { plotAll(); resizeAttention(); }); };
+onresize = () => { cancelAnimationFrame(frame); frame = requestAnimationFrame(plotAll); };
 document.documentElement.dataset.charts = drawn.length;
 
 // A page that is written again and again loads itself as often, and keeps what was chosen.
-const choices = ["axis", "show-marks", "only", "sample-set", "sample-other", ...["sentence", "kind", "layer", "head", "target", "other"]
-  .map(name => "attention-" + name)];
+const choices = ["axis", "show-marks", "only", "sample-set", "sample-other"];
 const valueOf = element => element.type === "checkbox" ? element.checked : element.selectedIndex;
 function keepChoices() {
   const kept = {range, shown, logs: drawn.map(chart => [chart.title, chart.log]), step: byId("sample-step").value,
     newest: byId("sample-step").selectedIndex === byId("sample-step").options.length - 1,
-    steps: panels.map(({step, model}) => step.selectedIndex === model ? null : step.value),
     values: choices.map(id => valueOf(byId(id)))};
   sessionStorage.setItem("choices", JSON.stringify(kept));
 }
@@ -441,10 +438,6 @@ function takeChoices() {
     byId("sample-step").value = kept.step;
     byId("sample-step").onchange();
   }
-  panels.forEach(({step}, i) => {
-    const at = [...step.options].findIndex(option => option.value === kept.steps[i]);
-    if (at >= 0) { step.selectedIndex = at; step.onchange(); }
-  });
   if (kept.range) zoom(...kept.range);
   if (!range) plotAll();
 }

@@ -282,11 +282,6 @@ class Report(Runs):
         self.assertIn('data-charts="2"', document)
         self.assertNotIn('id="reset" disabled', document)
 
-    def test_options_that_would_do_nothing_are_refused(self):
-        output = ("--output", self.path("unasked.html"))
-        for options in (("--checkpoints", 3), ("--beam-size", 9), ("--threads", 1), ("--reference", "x")):
-            self.refuse(64, "report", self.path("a"), *output, *options, says="--sentence")
-
     def test_text_of_files_is_never_markup(self):
         event = {"step": 5, "type": "event", "event": "stage_end", "ended_stage": ODD, "end": ODD}
         log = line_of(1, **{ODD: 1.0}) + json.dumps(event) + "\n"
