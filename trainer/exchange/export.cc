@@ -69,7 +69,7 @@ void refuse_other_vocabularies(const std::string& folder, ExportFormat format, b
   }
 }
 
-/// The mark of our folders, in all of them since 0.1.0.
+/// The mark of our folders.
 constexpr const char* kProbesFile = "probe.json";
 
 /// Whether the folder is one that an export wrote, of whatever version, or began to write.
@@ -79,18 +79,13 @@ bool is_of_an_export(const std::string& folder) {
   if (!fs::is_regular_file(path, error)) return false;
   try {
     const std::vector<uint8_t> bytes = data::read_file(path, data::kMaxTextBytes);
-    const std::string text(bytes.begin(), bytes.end());
-    const nlohmann::json object = data::try_json(text);
-    if (!object.is_object()) return false;
-    const auto format = object.find(data::kFormatKey);
-    if (format != object.end())
-      return format->is_string() && format->get_ref<const std::string&>().starts_with("ventris probes ");
-    probes_from_json(text, path);  // of 0.1.0
-    return true;
-  } catch (const Error&) {
+    const nlohmann::json object = data::try_json({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+    const auto format = object.is_object() ? object.find(data::kFormatKey) : object.end();
+    return format != object.end() && format->is_string() &&
+           format->get_ref<const std::string&>().starts_with("ventris probes ");
   } catch (const data::DataError&) {
+    return false;
   }
-  return false;
 }
 
 /// Refuses to replace files that no export of ours wrote.
