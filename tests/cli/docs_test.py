@@ -60,7 +60,7 @@ OTHER_NAMES = {
     "environment.md": {"CUDA_HOME", "CUDA_PATH", "LIBRARY_PATH", "NCCL_GRAPH_REGISTER", "NCCL_HOME", "NCCL_ROOT", "OMPI_MCA_", "OMP_NUM_THREADS",
                        "SLURM_GPUS", "SLURM_GPUS_ON_NODE", "SLURM_JOB_GPUS", "SLURM_STEP_GPUS"},  # fmt: skip
     "exit-codes.md": {"PID_OF_MPIRUN"},
-    "formats.md": {"LayerAttention", "spm_decode", "train_target_words", "train_unknown_words", "weight_scale"},  # of two parts each
+    "formats.md": {"spm_decode", "train_target_words", "train_unknown_words", "weight_scale"},  # of two parts each
     "gpus.md": {"NCCL_CROSS_NIC", "NCCL_DEBUG_FILE", "NCCL_GRAPH_REGISTER", "NCCL_IB_HCA", "OMPI_MCA_btl_tcp_if_include", "OMPI_MCA_pml", "UCX_NET_DEVICES",
                 "mlx5_0", "mlx5_1", "mlx5_10", "mlx5_3"},  # fmt: skip
     "guide.md": {"PID_OF_MPIRUN", "clip_grad_norm_", "clip_grad_value_"},
