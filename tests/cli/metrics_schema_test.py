@@ -64,7 +64,8 @@ class Schema(support.CommandLineTest):
         for name, options in (("plan", ["--mix", self.path("plan.mix")]), ("plateau", [*plateau, "--warmup-steps", 1])):
             for steps in (20, 40):
                 self.succeed(*words, "--model-dir", self.path(name), "--max-steps", steps, *options)
-        sets = [word for name in ("valid", "test") for word in ("--valid-set", name, *(self.demo_path(f"{name}.{side}") for side in ("en", "de")))]
+        valid, test = ([self.demo_path(f"{name}.{side}") for side in ("en", "de")] for name in ("valid", "test"))
+        sets = ["--valid-sets", *valid, "--valid-set", "test", *test]
         self.succeed("prepare", "--train-sets", self.demo_path("train.en"), self.demo_path("train.de"), "--tokenizer-from", corpus, *sets,
                      "--output", self.path("sets.h5"))  # fmt: skip
         words_of_sets = [self.path("sets.h5") if word == corpus else word for word in words]

@@ -22,7 +22,7 @@ def commands():
 class Help(support.CommandLineTest):
     def test_program_help_names_every_command(self):
         text = self.succeed("--help").decode()
-        self.assertGreaterEqual(len(commands()), 17)
+        self.assertGreaterEqual(len(commands()), 15)
         self.assertEqual(self.succeed("help").decode(), text)
 
     def test_every_command_has_help_in_full(self):

@@ -27,7 +27,7 @@ class ValidScript(support.CommandLineTest):
         super().setUpClass()
         cls.prepare_demo(train_pairs=300)
         demo = os.path.join(cls.folder, "demo")
-        sets = [word for name, text in (("valid", "valid"), ("news", "test")) for word in ("--valid-set", name, f"{demo}/{text}.en", f"{demo}/{text}.de")]
+        sets = ("--valid-sets", f"{demo}/valid.en", f"{demo}/valid.de", "--valid-set", "news", f"{demo}/test.en", f"{demo}/test.de")
         cls.prepare_sets = ("prepare", "--train-sets", f"{demo}/train.en", f"{demo}/train.de", "--tokenizer-from", f"{cls.folder}/corpus.h5")
         result = support.run(*cls.prepare_sets, *sets, "--output", f"{cls.folder}/sets.h5")
         assert result.returncode == 0, result.stderr.decode()
