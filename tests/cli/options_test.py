@@ -332,7 +332,7 @@ class ConfigurationFile(support.CommandLineTest):
 
     def test_a_run_may_have_options_without_effect(self):
         with open(GOLDEN_CONFIG, encoding="utf-8") as file:
-            config = {**json.load(file), "valid_every": 0, "patience": 3, "valid_bleu": False, "valid_tokenize": "char"}
+            config = {**json.load(file), "valid_every": 0, "patience": 3, "valid_beam_size": 0, "valid_tokenize": "char"}
         run = self.write("config.json", json.dumps({**config, "valid_metric": "loss"}))
         files = ("--corpus", self.path("none.h5"), "--model-dir", self.path("m"))
         self.refuse(66, "train", "--config", run, *files, says="none.h5")
