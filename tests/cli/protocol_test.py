@@ -26,7 +26,7 @@ class Protocol(support.CommandLineTest):
 
     def test_tokenized_references_meet_raw_translations(self):
         text = self.write("text", GERMAN)
-        words = "Der „ Mann &quot; kauft E-Mail-Adressen , bzw. Dr. No .\nEs regnet heute , mein Freund .\n"
+        words = "Der „ Mann &quot; kauft E-Mail-Adressen , bzw. Dr. No.\nEs regnet heute , mein Freund .\n"
         reference = self.write("reference", words)
         options = ["--reference", reference, "--protocol", "paper", "--language", "de"]
         line = self.succeed("bleu", "--input", text, *options, "--tokenized", "references").decode()
