@@ -169,7 +169,8 @@ class Viewer {
     const SentencePair pair = {source_, reference_};
     OrderedJson log_probabilities = OrderedJson::array();
     double sum = 0.0;
-    for (const float log_probability : scores.score({&pair, 1}).front()) {
+    const std::vector<float> of_tokens = scores.score({&pair, 1}).front();
+    for (const float log_probability : of_tokens) {
       log_probabilities.push_back(static_cast<double>(log_probability));
       sum += static_cast<double>(log_probability);
     }

@@ -324,7 +324,7 @@ class Attention(support.CommandLineTest):
             elements = Elements(page)
             self.assertIn('data-maps="15"', page)  # of each layer its heads and their mean
             self.assertEqual(elements.count("canvas", **{"class": "map"}), 15)
-            self.assertEqual(elements.count("button", **{"aria-pressed": "true"}), 1)
+            self.assertEqual(elements.count("button", **{"aria-pressed": "true"}), 2)  # a map, and a hypothesis of the search
             self.assertEqual(elements.count("canvas", tabindex="0"), 1)
             self.assertEqual(elements.count("script"), 2)
             if source == ODD:
