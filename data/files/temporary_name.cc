@@ -4,16 +4,18 @@
 #include <fcntl.h>
 #include <fmt/core.h>
 #include <sys/file.h>
+#include <sys/random.h>
 #include <unistd.h>
 
 #include <array>
 #include <cerrno>
 #include <chrono>
 #include <csignal>
+#include <cstdint>
 #include <filesystem>
-#include <random>
 #include <regex>
 
+#include "data/error.h"
 #include "data/files/digest.h"
 #include "data/files/file_io.h"
 
@@ -59,9 +61,11 @@ bool is_abandoned(const std::string& host, pid_t pid, const fs::path& path) {
 std::string temporary_name(const std::string& path) {
   const std::string name = without_folder(path);
   const std::string folder = path.substr(0, path.size() - name.size());
-  std::random_device random;
-  return fmt::format("{}{}.tmp.{}.{}.{:08x}{:08x}", folder, room_for_mark(name), name_of_host(), ::getpid(),
-                     random(), random());
+  uint64_t random = 0;
+  if (::getrandom(&random, sizeof(random), 0) != static_cast<ssize_t>(sizeof(random)))
+    fail(ErrorKind::kIo, "the system provides no random numbers: {}", system_reason(errno));
+  return fmt::format("{}{}.tmp.{}.{}.{:016x}", folder, room_for_mark(name), name_of_host(), ::getpid(),
+                     random);
 }
 
 std::string name_of_host() {
