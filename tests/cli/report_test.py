@@ -138,7 +138,7 @@ class Report(Runs):
         self.assertEqual((samples["lines"], samples["steps"]), ([1, 2], [5, 10]))  # of a line that was not written to its end: nothing
         self.assertEqual(samples["sources"], ["", ""])
         self.assertRegex(samples["translations"][1][0], "^ä{900,1000}…$")
-        self.assertEqual(self.data("a")["runs"][0]["samples"], [])
+        self.assertEqual(self.data(self.folder_with("untranslated", line_of(1, loss=2.0)))["runs"][0]["samples"], [])
 
     def test_a_run_keeps_what_it_translates(self):
         self.train("kept", 40, "--valid-max-sentences", 8)
