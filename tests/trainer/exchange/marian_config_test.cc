@@ -148,7 +148,7 @@ TEST(MarianVocabulary, OfAnotherFormIsRefusedByLine) {
         },
         ExitCode::kBadData, says);
   };
-  refuse("a: 0\nb\n", {"v.yml:2", "expected are lines of YAML"});
+  refuse("a: 0\nb\n", {"v.yml:2", "no id"});
   refuse("a: 0\nb:\n  c: 1\n", {"v.yml:3", "expected are lines of YAML"});
   refuse("- a\n", {"v.yml:1", "expected are lines of YAML"});
   refuse("a: &x 0\nb: *x\n", {"v.yml:2", "expected are lines of YAML"});
