@@ -6,12 +6,12 @@
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
-#include <fstream>
 #include <system_error>
 #include <utility>
 
 #include "backend/error.h"
 #include "data/files/file_io.h"
+#include "data/files/folders.h"
 #include "trainer/files/model_files.h"
 
 namespace ventris {
@@ -34,11 +34,7 @@ int64_t step_of(const std::string& name) {
 }
 
 void write_lines(const std::string& path, const std::vector<std::string>& lines) {
-  const fs::path folder = fs::path(path).parent_path();
-  std::error_code error;
-  fs::create_directories(folder, error);
-  if (error)
-    fail(ExitCode::kCannotCreate, "{}: cannot create the folder: {}", folder.string(), error.message());
+  data::make_folders(fs::path(path).parent_path().string());
   std::string text;
   for (std::string line : lines) {
     std::ranges::replace(line, '\n', ' ');
@@ -65,14 +61,7 @@ void write_valid_output(const std::string& model_dir, int64_t step, const std::s
 
 void write_valid_text(const std::string& model_dir, const std::string& set, ValidSide side,
                       const std::vector<std::string>& lines) {
-  const std::string path = path_of_valid_text(model_dir, set, side);
-  if (std::ifstream there(path); there.is_open()) {
-    std::string line;
-    size_t same = 0;
-    while (same < lines.size() && std::getline(there, line) && line == lines[same]) ++same;
-    if (same == lines.size() && !std::getline(there, line)) return;
-  }
-  write_lines(path, lines);
+  write_lines(path_of_valid_text(model_dir, set, side), lines);
 }
 
 std::vector<ValidOutput> list_valid_outputs(const std::string& model_dir) {

@@ -17,7 +17,7 @@ void write_valid_output(const std::string& model_dir, int64_t step, const std::s
 /// The texts beside them, of the same lines: valid/news.source.txt and valid/news.reference.txt.
 enum class ValidSide { kSource, kReference };
 std::string path_of_valid_text(const std::string& model_dir, const std::string& set, ValidSide side);
-/// Writes one if it is not there, or is another text. Errors as write_valid_output().
+/// Errors as write_valid_output().
 void write_valid_text(const std::string& model_dir, const std::string& set, ValidSide side,
                       const std::vector<std::string>& lines);
 
