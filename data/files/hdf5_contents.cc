@@ -2,6 +2,7 @@
 #include "data/files/hdf5_contents.h"
 
 #include <algorithm>
+#include <bit>
 #include <nlohmann/json.hpp>
 
 #include "data/error.h"
@@ -43,8 +44,8 @@ Hdf5Attribute attribute_of(const Listed& listed) {
     attribute.value = value.get<std::string>();
   } else if (value.is_number_integer()) {
     attribute.value = value.get<int64_t>();
-  } else if (value.is_number_float()) {
-    attribute.value = value.get<double>();
+  } else if (value.is_array()) {  // the bits of a number
+    attribute.value = std::bit_cast<double>(value.at(0).get<int64_t>());
   }
   return attribute;
 }

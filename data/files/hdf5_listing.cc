@@ -2,6 +2,7 @@
 #include "data/files/hdf5_listing.h"
 
 #include <array>
+#include <bit>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <vector>
@@ -223,7 +224,7 @@ void Walk::attribute(const Hdf5Handle& object, const std::string& object_name, c
   } else if (single && kind == H5T_FLOAT && size == sizeof(double)) {
     double number = 0.0;
     read(H5T_NATIVE_DOUBLE, &number);
-    value = number;
+    value = Listing::array({std::bit_cast<int64_t>(number)});  // JSON has no NaN
   }
   record("attributes", Listing::array({object_name, name, value}));
 }
