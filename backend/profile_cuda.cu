@@ -19,7 +19,9 @@ namespace ventris {
 
 struct CudaTimeline {
   explicit CudaTimeline(cudaStream_t stream_in) : stream(stream_in) {}
+  // A graph in flight records the events.
   ~CudaTimeline() {
+    static_cast<void>(cudaStreamSynchronize(stream));
     for (cudaEvent_t event : events) static_cast<void>(cudaEventDestroy(event));
   }
   CudaTimeline(const CudaTimeline&) = delete;

@@ -10,7 +10,8 @@ namespace ventris {
 /// replay of which measures anew. Measures nothing on the CPU.
 class Stopwatch {
  public:
-  /// The context must outlive the object and the graphs that hold its points.
+  /// The context must outlive the object, and the object the graphs that hold its points. Its end waits for
+  /// the stream: what the stream waits for, as other ranks, must arrive or be given up before.
   explicit Stopwatch(Context& context);
 
   /// The points, enqueued in this order. Either may be captured.

@@ -27,8 +27,8 @@ TrainingStep::TrainingStep(Context& context, Communicator& communicator, const T
       store_(store),
       transformer_(transformer),
       optimizer_(optimizer),
-      device_communicator_(make_device_communicator(communicator, context)),
-      own_work_(context) {
+      own_work_(context),
+      device_communicator_(make_device_communicator(communicator, context)) {
   const OptimizerShard& shard = optimizer.shard();
   const int64_t tail = tail_of_sums(store, context.device());
   const bool in_tree = options.reduction == Reduction::kReproducible;

@@ -85,10 +85,10 @@ class TrainingStep {
   ParameterStore& store_;
   Transformer& transformer_;
   Optimizer& optimizer_;
+  Stopwatch own_work_;                                 // outlives graphs and sums in flight
   std::unique_ptr<Communicator> device_communicator_;  // of the sums, if the device has its own
   std::optional<GradientReducer> reducer_;             // of --reduction fast
   std::optional<TreeReducer> tree_reducer_;            // of --reduction reproducible
-  Stopwatch own_work_;                                 // outlives the graphs
   std::array<std::array<ShapedGraph, 2>, 2> graphs_;   // by stage, and whether it is the last of the step
   FlopCount measured_flops_;
 };
