@@ -153,7 +153,7 @@ def check_run(folder):
     if not any("bleu_low" in line for line in scored):
         lacks.append("confidence intervals of BLEU, which validations with translations log")
     if len(glob.glob(str(folder / "valid" / "*" / "*.txt"))) < 3:
-        lacks.append("translations of at least 3 validations: --valid-beam-size")
+        lacks.append("translations of at least 3 validations: --keep-valid-outputs")
     if len(glob.glob(str(folder / "checkpoint-*.h5"))) < 3:
         lacks.append("at least 3 checkpoints: a smaller --save-every, a larger --keep-checkpoints")
     if lacks:

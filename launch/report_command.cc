@@ -63,7 +63,7 @@ Command report_command() {
       "Writes a page with what metrics.jsonl of the run folders says: loss, perplexity, scores of validations, "
       "learning rate, norm of the gradients, tokens per second, skipped steps, the mix of corpora of a plan; "
       "with marks where a run was restarted, skipped steps or ended a stage; sentences as "
-      "they were translated after validations, with the words that changed; and "
+      "they were translated after validations (train --keep-valid-outputs), with the words that changed; and "
       "the options, those that differ between the runs first. Several runs are drawn over each other.",
       "The page is one file and needs neither the network nor other files. Curves can be enlarged and read out, "
       "also with the keyboard. Of a long run each curve has the lowest and the highest value of each of 1,500 "

@@ -197,11 +197,13 @@ void add_validation_options(TrainOptions& train, OptionTable& table) {
       "words, or 13a.");
   list_tokenizers(tokenize, tokenizers);
   preset(tokenize);
-  preset(table.integer("valid-beam-size", train.valid_beam_size, {.min = 0, .max = 256},
-                       "Beam of the translations that are scored and kept, as valid/STEP/NAME.txt of the run "
-                       "folder; 1 is greedy. 0: none are made, and the loss or perplexity decides."));
+  preset(table.integer(
+      "valid-beam-size", train.valid_beam_size, {.min = 0, .max = 256},
+      "Beam of the translations that are scored; 1 is greedy. 0: none are made, and the loss or perplexity decides."));
   preset(table.integer("valid-max-sentences", train.valid_max_sentences, {.min = 0, .max = kManySteps},
                        "Sentences to translate, from the start of each set; 0: all."));
+  table.toggle("keep-valid-outputs", train.keep_valid_outputs,
+               "Keeps the translations of each validation in the run folder, as valid/STEP/NAME.txt.");
   table.optional_text(
       "valid-script", "CMD", train.valid_script,
       "Command line of the shell that scores the translations of each validation beside training, such as one "
@@ -211,7 +213,8 @@ void add_validation_options(TrainOptions& train, OptionTable& table) {
   preset(
       table.integer("patience", train.patience, {.min = 0, .max = 1000000},
                     "Stops after N validations by --valid-every in a row without a better one; 0: never."));
-  table.without_effect({"valid-tokenize", "valid-max-sentences"}, "valid-beam-size", {"0"});
+  table.without_effect({"valid-tokenize", "valid-max-sentences", "keep-valid-outputs"}, "valid-beam-size",
+                       {"0"});
   table.without_effect({"patience"}, "valid-every", {"0"});
 }
 

@@ -22,7 +22,7 @@ inline constexpr size_t kSampledSteps = 24;
 /// A longer line is cut, between two characters, and ends with an ellipsis.
 inline constexpr size_t kMaxSampleBytes = 2000;
 
-/// Of the translations of validations in the run folder: of each set the kSampledLines lines
+/// Of the texts that `train --keep-valid-outputs` kept in the run folder: of each set the kSampledLines lines
 /// in the middle of as many equal parts of the set (all of a shorter one), after at most kSampledSteps
 /// validations, spread evenly, the first and the last among them. Empty without such texts. Files that cannot
 /// be read are as if they were not there: a run may remove them meanwhile.

@@ -68,9 +68,11 @@ struct TrainOptions {
   int64_t valid_every = 1000;  // steps; 0: never
   int valid_beam_size = 4;     // 0: nothing is translated
   bool translates_validation() const { return valid_beam_size > 0; }
+  bool keeps_translations() const { return keep_valid_outputs || !valid_script.empty(); }
   int64_t valid_max_sentences = 0;      // sentences translated for BLEU and chrF; 0: all
   std::string valid_tokenize = "auto";  // of BLEU: a name of data/scores/bleu.h, or by
                                         // resolve_valid_tokenizer()
+  bool keep_valid_outputs = false;      // of validations, in the run folder (trainer/files/valid_outputs.h)
   std::string valid_script;             // command line that scores translations; empty: none
   std::string valid_metric = "auto";    // best checkpoint by bleu, chrf, loss or perplexity, or by
                                         // resolve_valid_metric()

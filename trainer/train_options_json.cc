@@ -73,6 +73,7 @@ void visit_options(Options& options, Visit&& visit) {
   visit("valid_beam_size", options.valid_beam_size);
   visit("valid_max_sentences", options.valid_max_sentences);
   visit("valid_tokenize", options.valid_tokenize);
+  visit("keep_valid_outputs", options.keep_valid_outputs);
   visit("valid_script", options.valid_script);
   visit("valid_metric", options.valid_metric);
   visit("patience", options.patience);

@@ -131,7 +131,8 @@ TrainingRun::TrainingRun(Context& context, Communicator& communicator, const Tra
   if (communicator_.rank() == 0) {
     open_logs();
     forget_best_that_is_gone(options_.model_dir);
-    remove_later_valid_outputs(options_.model_dir, last_checkpoint_.empty() ? -1 : state_.step);
+    if (options_.keeps_translations())
+      remove_later_valid_outputs(options_.model_dir, last_checkpoint_.empty() ? -1 : state_.step);
     saver_.emplace(context_, store_, optimizer_->has_average(),
                    CheckpointSaver::Run{.model_dir = options_.model_dir,
                                         .config = options_.model,

@@ -84,7 +84,8 @@ void TrainingRun::validate() {
   if (is_due) count_validation(options_, metric, state_);
   const bool better = take_best(options_, metric, state_);
   sign(metrics);
-  if (metrics_) keep_outputs(options_.model_dir, state_.step, valid_sets_, measured->translations);
+  if (metrics_ && options_.keeps_translations())
+    keep_outputs(options_.model_dir, state_.step, valid_sets_, measured->translations);
   if (metrics_) metrics_->write(metrics);
   if (script_) script_->start(state_.step, valid_sets_);
   progress_.validation(metrics, better, std::chrono::duration<double>(Clock::now() - begin).count());

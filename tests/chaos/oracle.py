@@ -23,7 +23,7 @@ NEAR_STEPS = 5
 # The permitted files of a run folder that no program uses.
 KNOWN_FILES = (
     r"(checkpoint-\d{8}\.h5(\.damaged)?|best\.json|config\.json|command\.txt|metrics\.jsonl|status\.json)"
-    r"|\.lock|valid"
+    r"|\.lock"
 )
 
 

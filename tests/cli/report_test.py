@@ -141,7 +141,7 @@ class Report(Runs):
         self.assertEqual(self.data(self.folder_with("untranslated", line_of(1, loss=2.0)))["runs"][0]["samples"], [])
 
     def test_a_run_keeps_what_it_translates(self):
-        self.train("kept", 40, "--valid-max-sentences", 8)
+        self.train("kept", 40, "--keep-valid-outputs", "--valid-max-sentences", 8)
         samples = self.samples("kept")
         for side, key in (("en", "sources"), ("de", "references")):
             lines = self.read(self.demo_path("valid." + side)).decode().splitlines()

@@ -80,9 +80,9 @@ class Screenshots(support.CommandLineTest):
         at = support.TINY_MODEL.index("--valid-every")
         model = support.TINY_MODEL[:at] + support.TINY_MODEL[at + 2 :]
         corpus = cls.prepare_demo()
-        for name, options in (("drawn", ("--valid-beam-size", 1, "--keep-checkpoints", 5)), ("bare", ("--valid-beam-size", 0))):
+        for name, options in (("drawn", ("--keep-valid-outputs", "--keep-checkpoints", 5)), ("bare", ())):
             result = support.run("train", "--corpus", corpus, "--model-dir", os.path.join(cls.folder, name), *model, "--max-steps", 40,
-                                 "--valid-every", 10, "--save-every", 10, *options)  # fmt: skip
+                                 "--valid-every", 10, "--valid-beam-size", 1, "--save-every", 10, *options)  # fmt: skip
             assert result.returncode == 0, result.stderr.decode(errors="replace")
 
     def script(self, *words):
@@ -102,7 +102,7 @@ class Screenshots(support.CommandLineTest):
 
     @unittest.skipUnless(BROWSER, "no Chromium")
     def test_what_is_missing_is_named(self):
-        for words, says in ((("bare",), "--valid-beam-size"), (("nowhere",), "nowhere is no run folder"),
+        for words, says in ((("bare",), "--keep-valid-outputs"), (("nowhere",), "nowhere is no run folder"),
                             (("drawn", "drawn"), "different names"), (("drawn", "--sentence", "x"), "go together")):  # fmt: skip
             result = self.script(*words)
             self.assertNotEqual(result.returncode, 0)

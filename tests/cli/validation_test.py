@@ -31,7 +31,8 @@ class Validation(support.CommandLineTest):
         words = ("--corpus", self.path(corpus), "--model-dir", self.path(name), *support.TINY_MODEL, "--valid-every", EVERY,
                  "--valid-beam-size", beam, "--logical-shards", 2, "--max-steps", steps, "--learning-rate-scale", 0.5)  # fmt: skip
         given = dict(zip(words[::2], words[1::2]))
-        return support.command("train", *(word for pair in given.items() for word in pair), *options, ranks=ranks)
+        kept = ("--keep-valid-outputs",) if beam else ()
+        return support.command("train", *(word for pair in given.items() for word in pair), *kept, *options, ranks=ranks)
 
     def train(self, name, *options, **of_run):
         """Runs the program; returns what it said."""

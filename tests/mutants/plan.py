@@ -86,7 +86,6 @@ COMMAND_LINE = (
     ("launch/*bleu*", ("cli.score_test", "cli.protocol_test", "cli.options_test")),
     ("launch/score_command*", ("cli.translation_test", "cli.options_test")),
     ("launch/score_*", ("cli.score_test", "cli.protocol_test", "cli.options_test")),
-    ("launch/tokenize*", ("cli.protocol_test", "cli.options_test")),
     ("launch/attention*", ("cli.attention_test", "cli.options_test")),
     ("launch/export*", ("cli.exports_test", "cli.options_test")),
     ("launch/import*", ("cli.exports_test", "cli.options_test")),

@@ -5,10 +5,11 @@
 #include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/yaml.h>
 
+#include <boost/iostreams/device/array.hpp>
+#include <boost/iostreams/stream.hpp>
 #include <charconv>
 #include <cmath>
 #include <map>
-#include <sstream>
 #include <type_traits>
 #include <utility>
 
@@ -20,6 +21,9 @@ namespace {
 
 /// A value of a file, for a message.
 constexpr size_t kMaxQuotedValue = 100;
+/// Marian writes about 2 KiB of settings, and about 20 bytes a token.
+constexpr size_t kMaxConfigBytes = size_t{32} << 10;
+constexpr size_t kMaxTokenBytes = 128;
 
 /// Takes one entry of the map and its line, counted from 1. The values of a list are joined by commas.
 using TakeEntry = std::function<void(const std::string& key, const std::string& value, int line)>;
@@ -88,10 +92,14 @@ class FlatMap : public YAML::EventHandler {
 };
 
 /// Throws Error(kBadData), naming `origin` and the line, for any other YAML.
-void read_flat_map(std::string_view yaml, const std::string& origin, const TakeEntry& take) {
+void read_flat_map(std::string_view yaml, size_t max_bytes, const std::string& origin,
+                   const TakeEntry& take) {
+  // yaml-cpp keeps up to 250 times the text of nested lists in memory.
+  if (yaml.size() > max_bytes)
+    fail(ExitCode::kBadData, "{}: {} bytes of YAML; expected are at most {}", origin, yaml.size(), max_bytes);
   FlatMap map(origin, take);
   try {
-    std::istringstream stream{std::string(yaml)};
+    boost::iostreams::stream<boost::iostreams::array_source> stream(yaml.data(), yaml.size());
     YAML::Parser(stream).HandleNextDocument(map);
   } catch (const YAML::Exception& error) {
     map.refuse(error.mark, error.msg);
@@ -102,7 +110,7 @@ void read_flat_map(std::string_view yaml, const std::string& origin, const TakeE
 class Settings {
  public:
   Settings(std::string_view yaml, std::string origin) : origin_(std::move(origin)) {
-    read_flat_map(yaml.substr(0, yaml.find('\0')), origin_,
+    read_flat_map(yaml.substr(0, yaml.find('\0')), kMaxConfigBytes, origin_,
                   [&](const std::string& key, const std::string& value, int) { values_[key] = value; });
   }
 
@@ -260,7 +268,8 @@ std::vector<int32_t> marian_token_ids(std::string_view yaml, const std::string& 
   std::vector<int32_t> ids(static_cast<size_t>(tokens), -1);
   std::vector<bool> given(ids.size());
   int64_t entries = 0;
-  read_flat_map(yaml, origin, [&](const std::string& token, const std::string& text, int line) {
+  const size_t max_bytes = kMaxConfigBytes + kMaxTokenBytes * static_cast<size_t>(tokens);
+  read_flat_map(yaml, max_bytes, origin, [&](const std::string& token, const std::string& text, int line) {
     const auto refuse = [&](std::string_view what) {
       fail(ExitCode::kBadData, "{}:{}: {}; expected a line such as \"token\": 7", origin, line, what);
     };

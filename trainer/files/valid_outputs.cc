@@ -40,8 +40,7 @@ void write_lines(const std::string& path, const std::vector<std::string>& lines)
     std::ranges::replace(line, '\n', ' ');
     text += line + "\n";
   }
-  std::error_code none;
-  if (fs::file_size(path, none) != text.size()) write_file_atomically(path, text);
+  write_file_atomically(path, text);
 }
 
 }  // namespace

@@ -153,7 +153,8 @@ TEST(MarianVocabulary, OfAnotherFormIsRefusedByLine) {
   refuse("- a\n", {"v.yml:1", "expected are lines of YAML"});
   refuse("a: &x 0\nb: *x\n", {"v.yml:2", "expected are lines of YAML"});
   refuse("a: [0, *x]\n", {"v.yml:1"});
-  refuse("a: " + std::string(1 << 16, '['), {"v.yml:1"});
+  refuse("a: " + std::string(1 << 14, '['), {"v.yml:1"});
+  refuse("a: 0\n" + std::string(1 << 16, ' '), {"65541 bytes of YAML", "at most 33408"});
   refuse("a: 0\nb: x\n", {"v.yml:2", "no id"});
   refuse("a: 0\nb: 5\n", {"v.yml:2", "beyond"});
   refuse("a: 0\nb: -1\n", {"v.yml:2", "beyond"});
