@@ -169,7 +169,8 @@ class WrongOptions(support.CommandLineTest):
         }.items():  # fmt: skip
             for name, ours in names.items():
                 self.refuse(64, command, name, "5", says=f"unknown option {name}; did you mean --{ours}? 'ventris help other-programs'")
-        for command, names in {"train": ("--sync-sgd", "--nnodes"), "translate": ("--remove-bpe", "--gen-subset", "-i"), "bleu": ("--force", "--quiet")}.items():
+        unknown = {"train": ("--sync-sgd", "--nnodes"), "translate": ("--remove-bpe", "--gen-subset", "-i"), "bleu": ("--force", "--quiet")}
+        for command, names in unknown.items():
             for name in names:
                 self.refuse(64, command, name, "5", says=f"unknown option {name}; no such option is needed: 'ventris help other-programs'")
         file = self.write("marian.ini", "mini-batch = 64\n")
