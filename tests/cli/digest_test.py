@@ -3,12 +3,8 @@
 
 import ctypes
 import json
-import os
 import re
-import shutil
-import socket
 import struct
-import subprocess
 import unittest
 
 import h5py

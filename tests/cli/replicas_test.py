@@ -2,7 +2,6 @@
 """Ranks whose state differs: a bit that flips in the memory of one of them."""
 
 import glob
-import json
 import os
 import signal
 import subprocess
@@ -10,7 +9,7 @@ import time
 import unittest
 
 import support
-from digest_test import DigestTest, recorded_digest
+from digest_test import DigestTest
 
 # Learned positions that no sentence reaches have no gradients: their parameters are known, and what they hold
 # reaches no other rank.

@@ -6,7 +6,6 @@ import os
 import shutil
 import unittest
 
-import h5py
 
 import support
 

@@ -213,14 +213,14 @@ class Tie(support.CommandLineTest):
         both, _ = self.begin("vectors-of-one", "one", "--tie", "decoder", "--init-embeddings", self.path("source.txt"))
         for table in TABLES["decoder"]:
             self.assertEqual(int((both[table] == both[table][:, :1]).all(axis=1).sum()), 1, table)
-        for corpus, options, says in (
+        for corpus, given, says in (
             ("two", options[:2], ["--init-embeddings", "give two files"]),
             ("one", options, ["--tie all", "give one file"]),
             ("two", (*options, "--init", self.models["two-decoder"]), ["--init-embeddings", "absent with --init"]),
             ("two", (*options, self.path("source.txt")), ["--init-embeddings is 3 files"]),
         ):
             for command in ("train", "plan"):
-                self.refuse(78, command, *self.words(self.path("refused"), corpus, *options)[1:], says=says)
+                self.refuse(78, command, *self.words(self.path("refused"), corpus, *given)[1:], says=says)
 
 
 if __name__ == "__main__":
