@@ -2,7 +2,6 @@
 #include "data/files/hdf5_child.h"
 
 #include <fcntl.h>
-#include <poll.h>
 #include <spawn.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -14,7 +13,6 @@
 #include <array>
 #include <cerrno>
 #include <charconv>
-#include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
@@ -31,17 +29,13 @@
 namespace ventris::data {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 constexpr char kArgument[] = "--list-hdf5";
-constexpr int kDescriptors = 3;                 // the file, the pipe, /dev/null
-constexpr rlim_t kSeconds = 5;                  // of the processor; thousands of datasets take milliseconds
-constexpr std::chrono::seconds kPatience{120};  // most of which may be a wait for a processor
+constexpr int kDescriptors = 3;  // the file, the pipe, /dev/null
+constexpr rlim_t kSeconds = 5;   // of the processor; thousands of datasets take milliseconds
 
-// The answer: one of these as soon as the child is confined, the length of the listing, the listing.
+// The answer: one of these as soon as the child is confined, then the listing.
 constexpr char kConfined = 'C';
 constexpr char kCramped = 'M';  // limits of this process allow less memory or time than the child may need
-constexpr size_t kHeadBytes = 1 + sizeof(int64_t);
 
 size_t memory_for(int64_t bytes) {
   constexpr size_t kConstantBytes = size_t{64} << 20;  // tables of the library, and of the allocator
@@ -55,14 +49,6 @@ std::vector<std::string> the_program;
 /// process group, from mpirun or a terminal, are for the program.
 constexpr int kFaults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS, SIGXCPU, SIGXFSZ};
 
-/// A fault of the child's own ends it as usual; a signal from another process ends it as SIGKILL does: then
-/// the file is not the cause.
-void tell_own_from_sent(int number, siginfo_t* signal, void*) {
-  const bool sent = signal->si_code <= 0 && signal->si_pid != ::getpid();
-  ::signal(number, SIG_DFL);
-  ::kill(::getpid(), sent ? SIGKILL : number);  // which waits until this handler returns
-}
-
 /// The soft limit on the processor's time sends SIGXCPU, the hard one SIGKILL, as from outside.
 void limit_to(__rlimit_resource resource, rlim_t soft, rlim_t hard) {
   rlimit bound{};
@@ -73,10 +59,6 @@ void limit_to(__rlimit_resource resource, rlim_t soft, rlim_t hard) {
 
 /// Returns kConfined or kCramped.
 char confine(size_t memory_bytes) {
-  struct sigaction telling {};
-  telling.sa_sigaction = tell_own_from_sent;
-  telling.sa_flags = SA_SIGINFO;
-  for (const int fault : kFaults) ::sigaction(fault, &telling, nullptr);
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
   rlimit time{};
@@ -92,13 +74,11 @@ char confine(size_t memory_bytes) {
   return cramped ? kCramped : kConfined;
 }
 
-bool answer(const void* data, size_t bytes) {
-  const char* at = static_cast<const char*>(data);
-  while (bytes > 0) {
-    const ssize_t done = ::write(STDOUT_FILENO, at, bytes);
+bool answer(std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t done = ::write(STDOUT_FILENO, text.data(), text.size());
     if (done <= 0) return false;
-    at += done;
-    bytes -= static_cast<size_t>(done);
+    text.remove_prefix(static_cast<size_t>(done));
   }
   return true;
 }
@@ -150,20 +130,16 @@ pid_t start_child(const std::string& path, int fd, int64_t bytes, int answer) {
   return child;
 }
 
-/// Reads to the end of the pipe, or more than `max` bytes; false after the deadline.
-bool read_answer(int fd, size_t max, std::string& answer) {
-  const Clock::time_point deadline = Clock::now() + kPatience;
+/// Reads to the end of the pipe, or more than `max` bytes.
+std::string read_answer(int fd, size_t max) {
+  std::string answer;
   std::array<char, 1 << 16> piece{};
   while (answer.size() <= max) {
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now());
-    if (left.count() <= 0) return false;
-    pollfd waiting = {.fd = fd, .events = POLLIN, .revents = 0};
-    if (::poll(&waiting, 1, static_cast<int>(left.count())) <= 0) continue;
     const ssize_t done = ::read(fd, piece.data(), piece.size());
     if (done == 0) break;
     if (done > 0) answer.append(piece.data(), static_cast<size_t>(done));
   }
-  return true;
+  return answer;
 }
 
 /// Ends a child that still runs, and returns its status; 0 if the system keeps none (SIGCHLD is ignored).
@@ -175,11 +151,10 @@ int end_of(pid_t child) {
   return status;
 }
 
-/// Throws the error of a child without an answer. `given_up`: why this process did not wait for it, or "".
-[[noreturn]] void fail_by(int status, const std::string& answer, const std::string& given_up,
-                          const std::string& path) {
+/// Throws the error of a child that did not end well, or whose answer is too long.
+[[noreturn]] void fail_by(int status, const std::string& answer, bool too_long, const std::string& path) {
   const int number = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
-  const std::string reason = !given_up.empty()   ? given_up
+  const std::string reason = too_long            ? "its answer is too long"
                              : number == SIGXCPU ? "it took too long"
                              : number != 0       ? fmt::format("it ended with {}", ::strsignal(number))
                                                  : "it ran out of memory";
@@ -189,7 +164,7 @@ int end_of(pid_t child) {
          "reading may take: {}. Raise them (ulimit -v, -d, -t); the file may be sound",
          path, reason);
   }
-  if (number == SIGKILL && given_up.empty()) {
+  if (number == SIGKILL && !too_long) {
     fail(ErrorKind::kIo,
          "{}: the process that reads it was ended by signal {} ({}) from outside, for example because the "
          "system is out of memory. The file is not the cause: start the same command again",
@@ -219,13 +194,10 @@ void list_hdf5_if_asked(int argc, const char* const* argv) {
   const char confined = confine(memory_for(bytes));
   try {
     const Hdf5Lock lock;
-    if (!answer(&confined, sizeof(confined))) ::_exit(1);
-    const std::string listing = list_hdf5(argv[3], STDIN_FILENO, bytes);
-    const auto length = static_cast<int64_t>(listing.size());
-    if (answer(&length, sizeof(length)) && answer(listing.data(), listing.size())) ::_exit(0);
-  } catch (...) {  // out of memory, or a fault of ours: the parent finds no answer
+    ::_exit(answer({&confined, 1}) && answer(list_hdf5(argv[3], STDIN_FILENO, bytes)) ? 0 : 1);
+  } catch (...) {  // out of memory, or a fault of ours
+    ::_exit(1);
   }
-  ::_exit(1);
 }
 
 std::string list_hdf5_in_child(const std::string& path, int fd, int64_t bytes) {
@@ -236,18 +208,12 @@ std::string list_hdf5_in_child(const std::string& path, int fd, int64_t bytes) {
   FileHandle to(ends[1]);
   const pid_t child = start_child(path, fd, bytes, to.fd());
   to.close();
-  const size_t max = kHeadBytes + 2 * static_cast<size_t>(bytes);  // of text that is quoted
-  std::string answer;
-  const bool in_time = read_answer(from.fd(), max, answer);
+  const size_t max = 1 + 2 * static_cast<size_t>(bytes);  // of text that is quoted
+  const std::string answer = read_answer(from.fd(), max);
   const int status = end_of(child);
-  const std::string given_up = !in_time ? fmt::format("it did not answer in {} s", kPatience.count())
-                               : answer.size() > max ? "its answer is too long"
-                                                     : "";
-  int64_t length = -1;
-  if (answer.size() >= kHeadBytes) std::memcpy(&length, answer.data() + 1, sizeof(length));
-  if (!given_up.empty() || answer.size() - kHeadBytes != static_cast<size_t>(length))
-    fail_by(status, answer, given_up, path);
-  return answer.substr(kHeadBytes);
+  const bool too_long = answer.size() > max;
+  if (status != 0 || too_long || answer.size() < 2) fail_by(status, answer, too_long, path);
+  return answer.substr(1);
 }
 
 size_t address_space_bytes() {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "data/files/hdf5_listing.h"
 
-#include <array>
 #include <bit>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -107,9 +106,7 @@ void Walk::group(const Hdf5Handle& object, const std::string& name, int depth) {
     member(object, each, (name == "/" ? "" : name) + "/" + each, depth);
 }
 
-/// The library would say little of a group whose links it cannot list in our order. Of a filter that it does
-/// not have, for the heap that holds the links of a large group, it would only say that there are no plug-ins
-/// (Hdf5Lock).
+/// The library would say little of a group whose links it cannot list in our order.
 void Walk::check_links(const Hdf5Handle& object, const std::string& name) const {
   const std::string what = fmt::format("cannot read how the links of {} are stored", name);
   const Hdf5Handle creation = checked(H5Gget_create_plist(object.id()), H5Pclose, what);
@@ -122,19 +119,6 @@ void Walk::check_links(const Hdf5Handle& object, const std::string& name) const 
         "wrote it. Make the file with ventris again, or write it with that order (in h5py track_order=True)",
         path_, name);
   }
-  const int filters = H5Pget_nfilters(creation.id());
-  if (filters < 0) fail_here(what);
-  if (filters == 0) return;
-  std::array<char, 64> label{};
-  unsigned flags = 0;
-  size_t values = 0;
-  const H5Z_filter_t filter =
-      H5Pget_filter2(creation.id(), 0, &flags, &values, nullptr, label.size() - 1, label.data(), nullptr);
-  if (filter < 0) fail_here(what);
-  fail(ErrorKind::kBadData,
-       "{}: the links of group {} are stored with the HDF5 filter {}{}, which this program does not read: "
-       "files of ours have no filters. Make the file with ventris again",
-       path_, name, filter, label[0] == 0 ? "" : fmt::format(" ({})", label.data()));
 }
 
 void Walk::member(const Hdf5Handle& parent, const std::string& member, const std::string& name, int depth) {

@@ -66,36 +66,6 @@ TEST_F(ForeignHdf5Test, TheLibraryLoadsNoPlugIns) {
   EXPECT_EQ(loaded, 0u);
 }
 
-size_t pass_through(unsigned, size_t, const unsigned*, size_t bytes, size_t*, void**) {
-  return bytes;
-}
-
-TEST_F(ForeignHdf5Test, TheFilterOfAGroupIsNamed) {
-  constexpr H5Z_filter_t kFilter = 300;  // which the process that reads files does not know
-  {
-    const Hdf5Lock lock;
-    const H5Z_class2_t filter = {H5Z_CLASS_T_VERS, kFilter, 1, 1, "through", nullptr, nullptr, pass_through};
-    ASSERT_GE(H5Zregister(&filter), 0);
-    {
-      const Hdf5Handle file = created();
-      const Hdf5Handle properties(H5Pcreate(H5P_GROUP_CREATE), H5Pclose);
-      H5Pset_link_creation_order(properties.id(), H5P_CRT_ORDER_TRACKED | H5P_CRT_ORDER_INDEXED);
-      H5Pset_link_phase_change(properties.id(), 0, 0);  // the heap from the first link on
-      ASSERT_GE(H5Pset_filter(properties.id(), kFilter, H5Z_FLAG_MANDATORY, 0, nullptr), 0);
-      const Hdf5Handle group(H5Gcreate2(file.id(), "model", H5P_DEFAULT, properties.id(), H5P_DEFAULT),
-                             H5Gclose);
-      const Hdf5Handle member(H5Gcreate2(group.id(), "inner", H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT),
-                              H5Gclose);
-      ASSERT_TRUE(member.valid());
-    }
-    H5Zunregister(kFilter);
-  }
-  seal();
-  const std::string message = refusal();
-  EXPECT_TRUE(contains(message, path() + ": the links of group /model")) << message;
-  EXPECT_TRUE(contains(message, "filter 300 (through), which this program does not read")) << message;
-}
-
 TEST_F(ForeignHdf5Test, ADatasetWithoutElementsIsToldByWhatIsExpected) {
   {
     const Hdf5Lock lock;
