@@ -8,7 +8,6 @@ import signal
 import unittest
 
 import support
-from digest_test import DigestTest
 
 
 def write_over(path, data):
@@ -17,7 +16,7 @@ def write_over(path, data):
         file.truncate(len(data))
 
 
-class ChangedCorpus(DigestTest):
+class ChangedCorpus(support.RunTest):
     """Each change is made where the next check of the file is some hundred steps away: mostly the reading itself meets it."""
 
     def change_while_training(self, change, ranks=1, **settings):
@@ -27,14 +26,12 @@ class ChangedCorpus(DigestTest):
         process = support.start(support.command(*self.train(run, **settings), ranks=ranks))
         self.addCleanup(process.kill)
         status = self.path(run, "status.json")
-        self.assertTrue(support.wait_for(lambda: os.path.exists(status), process))
+        self.wait_for(lambda: os.path.exists(status), process)
         try:
             change(self.corpus)
-            _, messages = process.communicate(timeout=120)
+            message = self.end_of(process, 65)
         finally:
             write_over(self.corpus, sound)
-        message = messages.decode(errors="replace")
-        self.assertEqual(process.returncode, 65, message)
         self.assertIn("changed while this run read it", message)
         told = json.loads(self.read(status))
         self.assertEqual((told["state"], told["exit_code"], told["retryable"]), ("failed", 65, False), told)
@@ -55,7 +52,7 @@ class ChangedCorpus(DigestTest):
 
     def test_a_corpus_whose_bytes_are_written_over(self):
         size = os.path.getsize(self.corpus)
-        for filling in (b"\x5a", b"\xff", b"\x00"):
+        for filling in (b"\x5a", b"\x00"):
             self.change_while_training(lambda path: write_over(path, filling * size))  # noqa: B023
 
     def test_another_corpus_copied_over_it(self):

@@ -52,32 +52,7 @@ def recorded_digest(path):
         return file.attrs["parameter_digest"].decode()
 
 
-class DigestTest(support.CommandLineTest):
-    """Runs of a tiny model."""
-
-    MODEL = dict(zip(support.TINY_MODEL[::2], support.TINY_MODEL[1::2]))
-
-    @classmethod
-    def setUpClass(cls):
-        super().setUpClass()
-        cls.corpus = cls.prepare_demo()
-
-    def train(self, name, **options):
-        """The words of a run in the folder `name`; options take the place of those of the model."""
-        settings = {**self.MODEL, **{"--" + key.replace("_", "-"): value for key, value in options.items()}}
-        flat = [word for pair in settings.items() for word in pair]
-        return ["train", "--corpus", self.corpus, "--model-dir", self.path(name), *flat]
-
-    def checkpoint(self, name, step):
-        return self.path(name, f"checkpoint-{step:08d}.h5")
-
-    def logged(self, name):
-        """The digests in metrics.jsonl by step."""
-        lines = [json.loads(line) for line in self.read(self.path(name, "metrics.jsonl")).splitlines()]
-        return {line["step"]: line["digest"] for line in lines if "digest" in line}
-
-
-class Digests(DigestTest):
+class Digests(support.RunTest):
     def test_files_record_the_digest_of_their_parameters(self):
         self.succeed(*self.train("files", max_steps=3, ema=0.9))
         checkpoint = self.checkpoint("files", 3)
@@ -96,7 +71,7 @@ class Digests(DigestTest):
 
     def test_the_log_and_the_metrics_have_the_digest_after_a_step(self):
         result = support.run(*self.train("log", max_steps=6, digest_every=2, save_every=3, log_every=4))
-        logged = self.logged("log")
+        logged = self.digests("log")
         self.assertEqual(list(logged), [2, 4, 6])
         self.assertEqual(len(set(logged.values())), 3)
         self.assertEqual(
@@ -105,7 +80,7 @@ class Digests(DigestTest):
         )
         self.assertEqual(recorded_digest(self.checkpoint("log", 6)), logged[6])
         self.succeed(*self.train("none", max_steps=6))
-        self.assertEqual(self.logged("none"), {})
+        self.assertEqual(self.digests("none"), {})
         self.assertEqual(recorded_digest(self.checkpoint("none", 6)), logged[6])
 
 

@@ -5,6 +5,8 @@ import glob
 import os
 import struct
 
+from proto import fields
+
 
 def crc32c(data):
     crc = 0xFFFFFFFF
@@ -29,33 +31,6 @@ def frames(data):
         assert len(message) > 200 or check == masked(message), "the checksum of a message is wrong"
         yield message
         data = data[16 + length :]
-
-
-def varint(data):
-    value = shift = 0
-    for at, byte in enumerate(data):
-        value |= (byte & 0x7F) << shift
-        shift += 7
-        if byte < 0x80:
-            return value, data[at + 1 :]
-    raise ValueError("a number has no end")
-
-
-def fields(message):
-    """{number of a field: its values} of a message."""
-    found = {}
-    while message:
-        key, message = varint(message)
-        if key & 7 == 0:
-            value, message = varint(message)
-        elif key & 7 == 2:
-            length, message = varint(message)
-            value, message = message[:length], message[length:]
-        else:
-            form, size = {1: ("<d", 8), 5: ("<f", 4)}[key & 7]
-            (value,), message = struct.unpack(form, message[:size]), message[size:]
-        found.setdefault(key >> 3, []).append(value)
-    return found
 
 
 def events(folder):

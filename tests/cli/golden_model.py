@@ -24,13 +24,12 @@ class GoldenModelTest(support.CommandLineTest):
         cls.weights = cls.imported(cls.model, "tiny.h5")
 
     @classmethod
-    def made(cls, name, *arguments):
+    def output_of(cls, name, *arguments):
         """The path of a file of the folder, which a command makes."""
         path = os.path.join(cls.folder, name)
-        result = support.run(*arguments, "--output", path)
-        assert result.returncode == 0, result.stderr.decode(errors="replace")
+        cls.made(*arguments, "--output", path)
         return path
 
     @classmethod
     def imported(cls, model, name):
-        return cls.made(name, "import", "--input", model)
+        return cls.output_of(name, "import", "--input", model)

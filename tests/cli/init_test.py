@@ -11,60 +11,32 @@ import unittest
 import h5py
 import numpy
 
+import proto
 import support
-from newer_files_test import seal_hdf5
+from digest_test import seal_hdf5
 
 STEPS = 10  # of the model that others begin from
 
 
 def adam(path):
     """The moments of a checkpoint, and the updates before its first step."""
+    found = support.datasets(path, "adam")
     with h5py.File(path, "r") as file:
-        return file["adam/m"][()], file["adam/v"][()], file.attrs.get("initial_updates", 0)
+        return found["m"], found["v"], file.attrs.get("initial_updates", 0)
 
 
-def varint(message, at):
-    """A number of a protocol buffer, and where what follows begins."""
-    value = shift = 0
-    while True:
-        value |= (message[at] & 127) << shift
-        shift, at = shift + 7, at + 1
-        if message[at - 1] < 128:
-            return value, at
-
-
-def fields(message):
-    """The fields of a protocol buffer that hold bytes: their numbers, and the bytes."""
-    at = 0
-    while at < len(message):
-        key, at = varint(message, at)
-        if key & 7 == 2:
-            size, at = varint(message, at)
-            yield key >> 3, message[at : at + size]
-            at += size
-        elif key & 7 == 0:
-            _, at = varint(message, at)
-        else:
-            at += {1: 8, 5: 4}[key & 7]
-
-
-class Init(support.CommandLineTest):
+class Init(support.RunTest):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        cls.model = cls.train_demo(STEPS)
-        cls.corpus = os.path.join(cls.folder, "corpus.h5")
+        cls.model = cls.path("model")
+        cls.made(*cls.train("model", max_steps=STEPS, learning_rate_scale=0.5))
+        cls.last = cls.checkpoint("model", STEPS)
 
-    def arguments(self, name, *options, corpus=None, valid_every=0):
-        model = list(support.TINY_MODEL)
-        model[model.index("--valid-every") + 1] = valid_every
-        return ("train", "--corpus", corpus or self.corpus, "--model-dir", self.path(name), *model, *options)
-
-    def begin(self, name, *options, **more):
+    def begin(self, name, **settings):
         """A run without steps: its checkpoint has what it begins with. Returns its path, and what was said."""
-        result = support.run(*self.arguments(name, "--max-steps", 0, *options, **more))
-        self.assertEqual(result.returncode, 0, result.stderr)
-        return self.path(name, "checkpoint-00000000.h5"), result.stderr.decode()
+        said = self.told(*self.train(name, max_steps=0, **settings))
+        return self.checkpoint(name, 0), said
 
     def assert_equal(self, got, expected):
         self.assertEqual(list(got), list(expected))
@@ -72,35 +44,26 @@ class Init(support.CommandLineTest):
             self.assertTrue(numpy.array_equal(got[name], values), name)
 
     def pieces(self, corpus):
-        """Texts of the tokens of a corpus, in order: of the model's message, each field 1, of which again field 1."""
+        """Texts of the tokens of a corpus, in order."""
         with h5py.File(corpus, "r") as file:
-            model = file["tokenizer"][()].tobytes()
-        return [next(text for field, text in fields(piece) if field == 1).decode()
-                for field, piece in fields(model) if field == 1]  # fmt: skip
+            return proto.pieces(file["tokenizer"][()].tobytes())
 
     def test_begins_with_the_parameters_of_any_kind_of_file(self):
-        last = os.path.join(self.model, f"checkpoint-{STEPS:08}.h5")
-        expected = support.parameters(last)
+        expected = support.parameters(self.last)
         weights, tensors = self.path("weights.h5"), self.path("weights.safetensors")
-        self.succeed("export", "--model", self.model, "--output", weights)
-        self.succeed("export", "--model", self.model, "--format", "safetensors", "--output", tensors)
-        self.write("init.ini", f"init = {last}\n")
-        for number, options in enumerate(
-            [("--init", name) for name in (last, weights, tensors, self.model)]
-            + [("--config", self.path("init.ini"))]
-        ):
-            with self.subTest(options):
-                begun, said = self.begin(f"of-{number}", *options)
+        for file in (weights, tensors):
+            self.succeed("export", "--model", self.model, "--output", file)
+        for number, file in enumerate((self.last, weights, tensors, self.model)):
+            with self.subTest(file):
+                begun, said = self.begin(f"of-{number}", init=file)
                 self.assertIn("starting with the parameters of", said)
                 self.assert_equal(support.parameters(begun), expected)
                 m, v, updates = adam(begun)
                 self.assertEqual((m.any(), v.any(), updates), (False, False, 0))
 
     def test_its_first_validation_is_the_score_of_the_model(self):
-        self.succeed(*self.arguments("tuned", "--init", self.model, "--max-steps", 4, valid_every=2))
-        with open(self.path("tuned", "metrics.jsonl"), encoding="utf-8") as file:
-            lines = [json.loads(line) for line in file]
-        first, *others = [line for line in lines if line["type"] == "validation"]
+        self.succeed(*self.train("tuned", init=self.model, max_steps=4, valid_every=2))
+        first, *others = [line for line in self.lines("tuned") if line["type"] == "validation"]
         self.assertEqual([first["step"]] + [line["step"] for line in others], [0, 2, 4])
         source, target = self.demo_path("valid.en"), self.demo_path("valid.de")
         scores = self.succeed("score", "--model", self.model, "--source", source, "--target", target)
@@ -115,24 +78,20 @@ class Init(support.CommandLineTest):
             self.assertNotIn("checkpoint-00000000", file.read())
 
     def test_keeps_the_optimizer(self):
-        last = os.path.join(self.model, f"checkpoint-{STEPS:08}.h5")
-        options = ("--init", self.model, "--init-optimizer", "keep")
-        begun, said = self.begin("kept", *options)
+        options = {"init": self.model, "init_optimizer": "keep"}
+        begun, said = self.begin("kept", **options)
         self.assertIn(f"after {STEPS} updates", said)
-        for got, expected in zip(adam(begun)[:2], adam(last)[:2]):
+        for got, expected in zip(adam(begun)[:2], adam(self.last)[:2]):
             self.assertTrue(expected.any() and numpy.array_equal(got, expected))
         self.assertEqual(adam(begun)[2], STEPS)
-        renamed, _ = self.begin("renamed", "--init", shutil.copy(last, self.path("kept")), "--init-optimizer", "keep")
-        self.assertTrue(numpy.array_equal(adam(renamed)[0], adam(last)[0]))
         # The first step by the formulas of Adam, in f64, with the gradient that its first moment tells.
-        self.succeed(*self.arguments("stepped", *options, "--max-steps", 1))
-        stepped = self.path("stepped", "checkpoint-00000001.h5")
+        self.succeed(*self.train("stepped", **options, max_steps=1))
+        stepped = self.checkpoint("stepped", 1)
         (m0, v0, _), (m1, v1, updates) = adam(begun), adam(stepped)
         self.assertEqual(updates, STEPS)
         beta1, beta2, epsilon, count = 0.9, 0.98, 1e-9, STEPS + 1
         rate = 32**-0.5 * 20**-1.5
-        with h5py.File(stepped, "r") as after, h5py.File(begun, "r") as before:
-            p0, p1 = (numpy.array(file["model/embedding"], dtype=float) for file in (before, after))
+        p0, p1 = (support.parameters(path)["embedding"].astype(float) for path in (begun, stepped))
         size = p0.size  # the embedding is the first tensor of the flat moments
         m0, v0, m1, v1 = (x[:size].astype(float).reshape(p0.shape) for x in (m0, v0, m1, v1))
         gradient = (m1 - beta1 * m0) / (1 - beta1)
@@ -140,30 +99,15 @@ class Init(support.CommandLineTest):
         change = rate * (m1 / (1 - beta1**count)) / (numpy.sqrt(v1 / (1 - beta2**count)) + epsilon)
         self.assertGreater(numpy.abs(change).max(), 0)
         self.assertLess(numpy.abs(p0 - change - p1).max(), 1e-3 * numpy.abs(change).max())
-        # A resume goes on with the same number of updates, on any number of ranks.
-        for name, parts in (("whole", [(1, 6)]), ("cut", [(1, 3), (2, 6)])):
-            for ranks, steps in parts:
-                self.succeed(
-                    *self.arguments(name, *options, "--max-steps", steps, "--reduction", "reproducible"), ranks=ranks
-                )
-        self.assert_equal(*(support.parameters(self.path(n, "checkpoint-00000006.h5")) for n in ("cut", "whole")))
-        # Which no option needs to say: the checkpoint does.
-        for name, more in (("whole", options), ("cut", ())):
-            self.succeed(*self.arguments(name, *more, "--max-steps", 8, "--reduction", "reproducible"))
-        self.assert_equal(*(support.parameters(self.path(n, "checkpoint-00000008.h5")) for n in ("cut", "whole")))
 
-    def test_keeps_the_optimizer_of_ranks_that_share_it_and_their_average(self):
-        options = ("--init", self.model, "--init-optimizer", "keep", "--ema", 0.999, "--reduction", "reproducible")
-        states = []
-        for name, ranks, more in (("alone", 1, ()), ("all", 2, ()), ("shared", 2, ("--shard-optimizer",))):
-            self.succeed(*self.arguments(name, *options, *more, "--max-steps", 3), ranks=ranks)
-            with h5py.File(self.path(name, "checkpoint-00000003.h5"), "r") as file:
-                found = {}
-                file.visititems(lambda n, item, to=found: to.__setitem__(n, item[()]) if isinstance(item, h5py.Dataset) else None)
-                states.append(found)
-        self.assertTrue(any(name.startswith("ema/") for name in states[0]))
-        for other in states[1:]:
-            self.assert_equal(other, states[0])
+    def test_a_run_that_kept_the_optimizer_has_the_same_bits_on_any_ranks_and_after_a_resume(self):
+        common = {"reduction": "reproducible", "ema": 0.999}
+        options = {**common, "init": self.model, "init_optimizer": "keep"}
+        several = 2 if support.MPIEXEC else 1
+        self.succeed(*self.train("whole", **options, max_steps=6))
+        self.succeed(*self.train("cut", "--shard-optimizer", **options, max_steps=3), ranks=several)
+        self.succeed(*self.train("cut", **common, max_steps=6), ranks=several)  # of the options the checkpoint tells
+        self.assert_same_checkpoints("cut", "whole", 6, lambda path: support.datasets(path, "model", "adam", "ema"))
 
     def test_keeps_the_rows_of_the_tokens_that_both_have(self):
         corpus = self.path("other.h5")
@@ -171,20 +115,15 @@ class Init(support.CommandLineTest):
             *("prepare", "--train-sets", self.demo_path("train.en"), self.demo_path("train.de"), "--vocab-size", 320),
             *("--tokenizer", "unigram", "--output", corpus),
         )
-        self.refuse(
-            78,
-            *self.arguments("refused", "--init", self.model, corpus=corpus),
-            says=["other.h5", "prepare --tokenizer-from", "--init-vocabulary extend"],
-        )
-        last = os.path.join(self.model, f"checkpoint-{STEPS:08}.h5")
-        options = ("--init", last, "--init-vocabulary", "extend", "--init-optimizer", "keep")
-        begun, said = self.begin("extended", *options, corpus=corpus)
+        says = ["other.h5", "prepare --tokenizer-from", "--init-vocabulary extend"]
+        self.refuse(78, *self.train("refused", init=self.model, corpus=corpus), says=says)
+        begun, said = self.begin("extended", init=self.last, init_vocabulary="extend", init_optimizer="keep", corpus=corpus)
         random = support.parameters(self.begin("random", corpus=corpus)[0])
-        old, new = support.parameters(last), support.parameters(begun)
+        old, new = support.parameters(self.last), support.parameters(begun)
         theirs, ours = self.pieces(self.corpus), self.pieces(corpus)
         added = [piece for piece in ours if piece not in theirs]
         self.assertTrue(0 < len(added) < len(ours))
-        moments = [adam(path)[0] for path in (last, begun)]
+        moments = [adam(path)[0] for path in (self.last, begun)]
         for row, piece in enumerate(ours):
             expected = random["embedding"][row] if piece in added else old["embedding"][theirs.index(piece)]
             self.assertTrue(numpy.array_equal(new["embedding"][row], expected), piece)
@@ -197,14 +136,13 @@ class Init(support.CommandLineTest):
         self.assertIn(f"{len(ours) - len(added)} of {len(ours)} tokens keep their embedding", said)
         # The tokenizer of the model makes a corpus that fits it.
         same = self.path("same.h5")
-        demo = ("--train-sets", self.demo_path("train.en"), self.demo_path("train.de"))
-        for source in (self.model, self.corpus):
+        demo = ("--train-sets", self.demo_path("valid.en"), self.demo_path("valid.de"))
+        for source in (self.corpus, self.model):
             self.succeed("prepare", *demo, "--tokenizer-from", source, "--output", same)
             self.assertEqual(self.pieces(same), theirs)
-        self.begin("matching", "--init", self.model, corpus=same)
-        self.refuse(64, "prepare", *demo, "--tokenizer-from", self.model, "--tokenizer-model", "m", "--output", same,
-                    says="exclude each other")  # fmt: skip
-        self.refuse(66, "prepare", *demo, "--tokenizer-from", self.path("none"), "--output", same, says="none")
+        self.begin("matching", init=self.model, corpus=same)
+        says = ["a corpus of digest", f"--init {self.last} and another --model-dir"]
+        self.refuse(78, *self.train("model", corpus=same, max_steps=2 * STEPS), says=says)
 
     def test_takes_vectors(self):
         pieces = self.pieces(self.corpus)
@@ -220,55 +158,35 @@ class Init(support.CommandLineTest):
         word2vec = self.write("word2vec.txt", "\n".join([f"{len(lines)} 32", *lines]) + "\n")
         of_pieces = self.write("pieces.txt", "\n".join(["\u2581" + line for line in lines]))
         for name, file in (("glove", glove), ("word2vec", word2vec), ("of-pieces", of_pieces)):
-            begun, said = self.begin(name, "--init-embeddings", file)
+            begun, said = self.begin(name, init_embeddings=file)
             self.assertIn(f"{len(words)} of {support.VOCABULARY - 3} tokens", said)
-            got = support.parameters(begun)
-            self.assertLess(numpy.abs(got["embedding"] - expected["embedding"]).max(), 1e-7)
-            self.assertTrue(numpy.array_equal(numpy.delete(got["embedding"], rows, 0),
-                                              numpy.delete(expected["embedding"], rows, 0)))  # fmt: skip
+            got = support.parameters(begun)["embedding"]
+            self.assertLess(numpy.abs(got - expected["embedding"]).max(), 1e-7)
+            self.assertTrue(numpy.array_equal(numpy.delete(got, rows, 0), numpy.delete(expected["embedding"], rows, 0)))
         for code, text, says in (
             (78, "the " + "1 " * 31, ["line 1", "31 numbers", "--d-model is 32"]),
-            (78, "2 31\n" + lines[0], ["line 1", "31 numbers", "--d-model is 32"]),
             (65, "3 32\n" + lines[0], ["1 vectors", "says 3"]),
             (65, lines[0] + "\nword " + "1e39 " * 32, ["line 2", "'1e39'"]),
             (65, lines[0] + "\nword 1 2", ["line 2", "3 fields"]),
-            (65, lines[0] + "\nword " + "nan " * 32, ["line 2", "'nan'"]),
             (78, "unheard-of " + "1 " * 32, ["none of its 1 entries"]),
         ):
             file = self.write("bad.txt", text)
             for command in ("train", "plan"):
-                _, *arguments = self.arguments("bad", "--init-embeddings", file)
-                self.refuse(code, command, *arguments, says=["bad.txt", *says])
-        self.refuse(66, *self.arguments("bad", "--init-embeddings", self.path("none.txt")), says="none.txt")
+                self.refuse(code, command, *self.train("bad", init_embeddings=file)[1:], says=["bad.txt", *says])
         os.mkfifo(self.path("pipe"))
-        self.refuse(65, *self.arguments("bad", "--init-embeddings", self.path("pipe")), says="not a regular file")
-        small = self.write("small.txt", "\ufeff1 32\n" + words[0] + " 1e-200" * 32)
-        _, said = self.begin("small", "--init-embeddings", small)
-        self.assertIn("1 of ", said)
+        self.refuse(65, *self.train("bad", init_embeddings=self.path("pipe")), says="not a regular file")
 
     def test_what_does_not_fit_is_refused(self):
-        init = ("--init", self.model)
-        for options, says in (
-            ((*init, "--d-model", 64), ["d_model 32, not 64", "its embedding is [300, 32]", "[300, 64]"]),
-            (("--init-optimizer", "keep"), ["--init-optimizer is keep"]),
-            (("--init-vocabulary", "extend"), ["--init-vocabulary is extend"]),
-            ((*init, "--init-embeddings", "v.txt"), ["--init-embeddings"]),
-        ):
-            for command in ("train", "plan"):
-                arguments = list(self.arguments("refused", *options))
-                arguments[0] = command
-                if "--d-model" in options:
-                    at = arguments.index("--d-model")
-                    del arguments[at : at + 2]
-                self.refuse(78, *arguments, says=says)
         weights = self.path("plain-weights.h5")
         self.succeed("export", "--model", self.model, "--output", weights)
-        for file in (weights, self.path("averaged.h5")):
-            if file != weights:
-                checkpoint = os.path.join(self.model, f"checkpoint-{STEPS:08}.h5")
-                self.succeed("average", "--checkpoints", checkpoint, "--output", file)
-            self.refuse(78, *self.arguments("refused", "--init", file, "--init-optimizer", "keep"),
-                        says=[file, "no moments"])  # fmt: skip
+        for settings, says in (
+            ({"init": self.model, "d_model": 64}, ["d_model 32, not 64", "its embedding is [300, 32]", "[300, 64]"]),
+            ({"init_optimizer": "keep"}, ["--init-optimizer is keep"]),
+            ({"init_vocabulary": "extend"}, ["--init-vocabulary is extend"]),
+            ({"init": self.model, "init_embeddings": "v.txt"}, ["--init-embeddings"]),
+            ({"init": weights, "init_optimizer": "keep"}, [weights, "no moments"]),
+        ):
+            self.refuse(78, *self.train("refused", **settings), says=says)
 
     def test_an_optimizer_that_training_cannot_have_is_refused(self):
         def first_number(name, value):
@@ -285,28 +203,14 @@ class Init(support.CommandLineTest):
             (first_number("adam/m", math.nan), "NaN or Inf in /adam/m"),
             (attribute("skipped_steps", STEPS + 1), f"{STEPS + 1} skipped steps at step {STEPS}"),
             (attribute("initial_updates", -STEPS), "initial_updates"),
-            (attribute("initial_updates", 2**53), "initial_updates"),
             (attribute("step", 2**62), "in step"),
         ):
-            forged = self.path("forged.h5")
-            shutil.copyfile(os.path.join(self.model, f"checkpoint-{STEPS:08}.h5"), forged)
+            forged = shutil.copyfile(self.last, self.path("forged.h5"))
             with h5py.File(forged, "r+") as file:
                 change(file)
             seal_hdf5(forged)
-            self.refuse(65, *self.arguments("refused", "--init", forged, "--init-optimizer", "keep"),
-                        says=[forged, says, "--init-optimizer fresh"])  # fmt: skip
-
-    def test_another_corpus_says_how_to_go_on(self):
-        other = self.path("longer.h5")
-        self.succeed(
-            *("prepare", "--train-sets", self.demo_path("valid.en"), self.demo_path("valid.de")),
-            *("--tokenizer-from", self.model, "--output", other),
-        )
-        self.refuse(
-            78,
-            *("train", "--corpus", other, "--model-dir", self.model, *support.TINY_MODEL, "--max-steps", 2 * STEPS),
-            says=["a corpus of digest", f"--init {self.model}/checkpoint-{STEPS:08}.h5 and another --model-dir"],
-        )
+            words = self.train("refused", init=forged, init_optimizer="keep")
+            self.refuse(65, *words, says=[forged, says, "--init-optimizer fresh"])
 
 
 if __name__ == "__main__":

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A run folder that is moved or replaced while a run works in it."""
 
-import glob
 import os
 import shutil
 import signal
@@ -9,12 +8,11 @@ import time
 import unittest
 
 import support
-from digest_test import DigestTest
 
 FAULTS = os.environ.get("VENTRIS_FAULTS", "")
 
 
-class MovedFolder(DigestTest):
+class MovedFolder(support.RunTest):
     def files_of(self, name):
         """Names, bytes and times of a folder."""
         return {
@@ -27,14 +25,11 @@ class MovedFolder(DigestTest):
         words = support.command(*self.train(name, **settings), ranks=ranks)
         process = support.start(words, **(variables or {}))
         self.addCleanup(process.kill)
-        there = lambda: len(glob.glob(self.path(name, "checkpoint-*.h5"))) >= saved
-        self.assertTrue(support.wait_for(there, process))
+        self.wait_for(lambda: len(self.checkpoints(name)) >= saved, process)
         return process
 
     def end(self, process, name):
-        _, messages = process.communicate(timeout=120)
-        message = messages.decode(errors="replace")
-        self.assertEqual(process.returncode, 74, message)
+        message = self.end_of(process, 74)
         self.assertIn(self.path(name), message)
         self.assertRegex(message, "the (run )?folder .*was moved, removed or replaced")
         return message
@@ -45,49 +40,42 @@ class MovedFolder(DigestTest):
         message = self.end(process, "moved")
         self.assertFalse(os.path.exists(self.path("moved")))
         self.assertIn(f"is now {self.path('old')}", message)
-        step = max(int(path[-11:-3]) for path in glob.glob(self.path("old", "checkpoint-*.h5")))
+        step = int(self.checkpoints("old")[-1][-11:-3])
         self.succeed(*self.train("old", max_steps=step + 2))
 
     def test_a_folder_that_is_removed_ends_the_run_and_is_said_to_be_gone(self):
         for name, settings in (("saved", {}), ("trained", {"save_every": 0})):
             with self.subTest(name):
                 process = self.start(name, 0 if settings else 1, **settings)
-                log = self.path(name, "metrics.jsonl")
-                logged = lambda: os.path.exists(log) and os.path.getsize(log) > 0  # noqa: B023
-                self.assertTrue(support.wait_for(logged, process))
+                self.wait_for(lambda name=name: self.lines(name), process)
                 support.stop(process)
                 shutil.rmtree(self.path(name))
                 process.send_signal(signal.SIGCONT)
-                _, messages = process.communicate(timeout=120)
-                message = messages.decode(errors="replace").splitlines()[-1]
-                self.assertEqual(process.returncode, 74, message)
+                message = self.end_of(process, 74).splitlines()[-1]
                 self.assertIn(f"the run folder {self.path(name)} was removed with its checkpoints while this run used it", message)
                 self.assertFalse(os.path.exists(self.path(name)))
 
     def test_a_run_writes_nothing_into_the_folder_that_took_the_place_of_its_own(self):
-        for number in range(5):
-            name = f"run{number}"
-            self.succeed(*self.train("next", max_steps=3, digest_every=1))
-            process = self.start(name, 2)
-            support.stop(process)
-            os.rename(self.path(name), self.path(f"{name}-old"))
-            os.rename(self.path("next"), self.path(name))
-            before = self.files_of(name)
-            process.send_signal(signal.SIGCONT)
-            self.end(process, name)
-            self.assertEqual(self.files_of(name), before)
-            self.succeed(*self.train(name, max_steps=6, digest_every=1))
-            self.assertEqual(len(self.logged(name)), 6)
+        self.succeed(*self.train("next", max_steps=3, digest_every=1))
+        process = self.start("run", 2)
+        support.stop(process)
+        os.rename(self.path("run"), self.path("run-old"))
+        os.rename(self.path("next"), self.path("run"))
+        before = self.files_of("run")
+        process.send_signal(signal.SIGCONT)
+        self.end(process, "run")
+        self.assertEqual(self.files_of("run"), before)
+        self.succeed(*self.train("run", max_steps=6, digest_every=1))
+        self.assertEqual(len(self.digests("run")), 6)
 
     def test_nor_does_a_run_that_begins(self):
         shape = {"d_model": 256, "d_ff": 512}  # whose memory takes a while
         self.succeed(*self.train("next", max_steps=3, digest_every=1, **shape))
-        for number, delay in enumerate((0, 0.005, 0.01, 0.02, 0.04, 0.08, 0.16, 0.3)):
+        for number, delay in enumerate((0, 0.02, 0.08, 0.3)):
             name = f"begun{number}"
             process = support.start(support.command(*self.train(name, max_steps=1000000, save_every=5, **shape)))
             self.addCleanup(process.kill)
-            lock = self.path(name, ".lock")
-            self.assertTrue(support.wait_for(lambda: os.path.exists(lock), process))  # noqa: B023
+            self.wait_for(lambda name=name: os.path.exists(self.path(name, ".lock")), process)
             time.sleep(delay)
             os.rename(self.path(name), self.path(f"{name}-old"))
             os.rename(self.path("next"), self.path(name))
@@ -104,29 +92,12 @@ class MovedFolder(DigestTest):
                   "VENTRIS_FAULT_CALL": "fsync", "VENTRIS_FAULT_AT": 12, "VENTRIS_FAULT": "wait",
                   "VENTRIS_FAULT_SECONDS": 2}  # fmt: skip
         process = self.start("saves", 1, variables=faults, log_every=1000000, valid_every=0)
-        reached = lambda: len(self.read(log).splitlines()) >= 12
-        self.assertTrue(support.wait_for(reached, process))
+        self.wait_for(lambda: len(self.read(log).splitlines()) >= 12, process)
         os.rename(self.path("saves"), self.path("saves-old"))
         os.rename(self.path("other"), self.path("saves"))
         before = self.files_of("saves")
         self.end(process, "saves")
         self.assertEqual(self.files_of("saves"), before)
-
-    @unittest.skipUnless(support.MPIEXEC, "built without MPI")
-    def test_a_second_run_says_that_it_waits_for_the_first_to_end(self):
-        first = self.start("shared", 1)
-        second = support.start(support.command(*self.train("shared", max_steps=1000000)))
-        self.addCleanup(second.kill)
-        said = b""
-        while b"waiting" not in said:
-            line = second.stderr.readline()
-            self.assertTrue(line, said)
-            said += line
-        says = f"The folder {self.path('shared')} is in use by process {first.pid} on .*; waiting up to 10 s for its end"
-        self.assertRegex(said.decode(), says)
-        for process in (second, first):
-            process.kill()
-            process.communicate()
 
     def test_two_ranks_end_likewise(self):
         process = self.start("two", 1, ranks=2)

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Stops that are asked for by signals, at any moment: the run that goes on comes to the bits of one that was left alone."""
 
-import json
 import contextlib
 import os
 import re
@@ -11,84 +10,45 @@ import subprocess
 import time
 import unittest
 
-import h5py
-
 import support
 
-MODEL = [
-    *("--encoder-layers", "1", "--decoder-layers", "1", "--d-model", "16", "--d-ff", "32", "--heads", "2"),
-    *("--dropout", "0.1", "--warmup-steps", "20", "--threads", "1"),
-]
 # Steps take a millisecond, validations with their wide search take most of the time.
-OPTIONS = [
-    *(*MODEL, "--batch-source-tokens", "192", "--batch-target-tokens", "192", "--logical-shards", "2"),
-    *("--log-every", "5", "--save-every", "5", "--valid-every", "2", "--valid-beam-size", "16"),
-]
+VALIDATED = {"save_every": 5, "log_every": 5, "valid_every": 2, "valid_beam_size": 16, "max_steps": 6}
 ABANDONED = "validation at step"
 # Steps take some tenths of a second and more.
-SHARDS = 1024
-LONG_STEPS = [
-    *(*MODEL, "--max-steps", 3, "--log-every", 5, "--save-every", 1, "--valid-every", 0),
-    *("--digest-every", 1, "--ema", 0.5),
-]
-
-
-def children_of(process):
-    """None of a process that has ended."""
-    try:
-        with open(f"/proc/{process}/task/{process}/children", encoding="ascii") as file:
-            return [int(child) for child in file.read().split()]
-    except (FileNotFoundError, ProcessLookupError):
-        return []
+SHARDS = 600
+LONG_STEPS = {"max_steps": 3, "log_every": 5, "save_every": 1, "digest_every": 1, "ema": 0.5, "precision": "f32"}
 
 
 def state(path):
-    """The bytes of parameters, moments and averages of a checkpoint."""
-    found = {}
-    with h5py.File(path, "r") as file:
-        for group in ("model", "adam", "average"):
-            if group in file:
-                file[group].visititems(
-                    lambda name, item, group=group: found.__setitem__(f"{group}/{name}", item[()].tobytes())
-                    if isinstance(item, h5py.Dataset)
-                    else None
-                )
-    return found
+    """The parameters, moments and averages of a checkpoint."""
+    return support.datasets(path, "model", "adam", "ema")
 
 
-class Preemption(support.CommandLineTest):
+class Preemption(support.RunTest):
+    MODEL = [*support.TINIEST_MODEL, "--dropout", "0.1"]
+    CORPUS = {"train_pairs": 200, "vocabulary": 120}
+
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        cls.corpus = cls.prepare_demo(train_pairs=200, vocabulary=120)
         cls.validated = cls.folder + "/validated.h5"  # whose validations take most of the time of a run
         text = [f"{cls.folder}/demo/train.{side}" for side in ("en", "de")]
         valid = [f"{cls.folder}/valid.{side}" for side in ("en", "de")]
         for path, shorter in zip(text, valid, strict=True):
             with open(path, encoding="utf-8") as source, open(shorter, "w", encoding="utf-8") as file:
                 file.writelines(source.readlines()[:110])
-        result = support.run("prepare", "--train-sets", *text, "--valid-sets", *valid, "--vocab-size", 120, "--output", cls.validated)
-        assert result.returncode == 0, result.stderr
+        cls.made("prepare", "--train-sets", *text, "--valid-sets", *valid, "--vocab-size", 120, "--output", cls.validated)
 
-    def command(self, name, ranks, steps=6):
-        folders = ["--corpus", self.validated, "--model-dir", self.path(name)]
-        return support.command("train", *folders, *OPTIONS, "--max-steps", steps, ranks=ranks)
-
-    def start(self, name, ranks, steps=6, **variables):
-        return support.start(self.command(name, ranks, steps), **variables)
+    def command(self, name, ranks, **settings):
+        return support.command(*self.train(name, corpus=self.validated, **{**VALIDATED, **settings}), ranks=ranks)
 
     def validations(self, name):
-        """The whole lines of validations of metrics.jsonl without their time."""
-        if not os.path.exists(self.path(name, "metrics.jsonl")):
-            return []
-        with open(self.path(name, "metrics.jsonl"), encoding="utf-8") as file:
-            lines = [line for line in map(json.loads, filter(lambda line: line.endswith("\n"), file)) if "valid_loss" in line]
-        return [{key: value for key, value in line.items() if key != "time"} for line in lines]
+        """The lines of validations without their time."""
+        return [{key: value for key, value in line.items() if key != "time"} for line in self.lines(name) if "valid_loss" in line]
 
     def check_same_run(self, name, other):
-        last = "checkpoint-00000006.h5"
-        one, two = (support.parameters(self.path(folder, last)) for folder in (name, other))
-        self.assertEqual({k: v.tobytes() for k, v in one.items()}, {k: v.tobytes() for k, v in two.items()})
+        self.assert_same_parameters(name, other, 6)
         self.assertEqual(self.validations(name), self.validations(other))
         for folder in (name, other):
             self.assertEqual(self.status(folder)["state"], "done")
@@ -102,12 +62,12 @@ class Preemption(support.CommandLineTest):
             if attempt > 0 and self.status(name)["state"] == "done":
                 shutil.rmtree(self.path(name))
             before = len(self.validations(name))
-            process = self.start(name, ranks)
+            process = support.start(self.command(name, ranks))
             # The next validation begins soon behind the line of this one.
             support.wait_for(lambda before=before: len(self.validations(name)) > before, process)
             time.sleep(0.01 * (attempt % 8))
             send(process)
-            text = process.communicate(timeout=60)[1].decode(errors="replace")
+            text = self.end_of(process)
             abandoned += text.count(ABANDONED)
             if process.returncode == 0:
                 if abandoned > 0:
@@ -135,7 +95,7 @@ class Preemption(support.CommandLineTest):
     def test_a_signal_to_one_rank_ends_the_validation_of_all(self):
         def send(launcher):
             with contextlib.suppress(ProcessLookupError):
-                for rank in children_of(launcher.pid)[-1:]:
+                for rank in support.children_of(launcher.pid)[-1:]:
                     os.kill(rank, signal.SIGUSR1)
 
         self.run_alone("pair", ranks=2)
@@ -143,17 +103,9 @@ class Preemption(support.CommandLineTest):
         self.check_same_run("one", "pair")
 
     def long_steps(self, name, ranks, reduction, shards, device):
-        folders = ["--corpus", self.corpus, "--model-dir", self.path(name)]
-        tokens = 96 * shards
-        options = [*LONG_STEPS, "--batch-source-tokens", tokens, "--batch-target-tokens", tokens]
-        options += ["--reduction", reduction, "--logical-shards", shards, "--device", device, "--precision", "f32"]
-        binary = support.BINARY if device == "cpu" else support.EMULATED
-        return support.command("train", *folders, *options, ranks=ranks, binary=binary)
-
-    def digests(self, name):
-        """By step; of each the last."""
-        with open(self.path(name, "metrics.jsonl"), encoding="utf-8") as file:
-            return {line["step"]: line["digest"] for line in map(json.loads, file) if "digest" in line}
+        tokens = {"batch_source_tokens": 96 * shards, "batch_target_tokens": 96 * shards, "logical_shards": shards}
+        words = self.train(name, **LONG_STEPS, **tokens, reduction=reduction, device=device)
+        return support.command(*words, ranks=ranks, binary=support.BINARY if device == "cpu" else support.EMULATED)
 
     def check_an_abandoned_step(self, ranks=1, reduction="fast", shards=SHARDS, to=None, device="cpu"):
         """A stop in a step takes that back, and the next start does it anew, to the bits of a quiet run. The signal is
@@ -166,12 +118,10 @@ class Preemption(support.CommandLineTest):
                 shutil.rmtree(self.path(name), ignore_errors=True)
             process = support.start(self.long_steps("long", ranks, reduction, shards, device), VENTRIS_EMULATED_DEVICES=ranks)
             # Not its line in metrics.jsonl, behind which a slow disk takes long to save the checkpoint.
-            first = self.path("long", "checkpoint-00000001.h5")
-            if not support.wait_for(lambda first=first: os.path.exists(first), process):
-                self.fail(process.communicate()[1].decode(errors="replace"))
+            self.wait_for(lambda: os.path.exists(self.checkpoint("long", 1)), process)
             time.sleep(delay)
-            os.kill(process.pid if to is None else children_of(process.pid)[to], signal.SIGUSR1)
-            text = process.communicate(timeout=60)[1].decode(errors="replace")
+            os.kill(process.pid if to is None else support.children_of(process.pid)[to], signal.SIGUSR1)
+            text = self.end_of(process)
             if process.returncode == 0:
                 continue
             self.assertEqual(process.returncode, 75, text)
@@ -183,32 +133,26 @@ class Preemption(support.CommandLineTest):
         self.assertLessEqual(done, of)  # rank 0 may have been done when it heard of the stop
         status = self.status("long")
         self.assertEqual((status["state"], status["step"]), ("stopped", step - 1))
-        with open(self.path("long", "metrics.jsonl"), encoding="utf-8") as file:
-            logged = [line["step"] for line in map(json.loads, file) if "learning_rate" in line]
-        self.assertEqual(logged, [step - 1])  # what was done since the last line is told, though none was due
-        saved = f"checkpoint-{step - 1:08d}.h5"
-        self.assertEqual(status["last_checkpoint"], self.path("long", saved))
-        at_the_stop = state(self.path("long", saved))
+        # What was done since the last line is told, though none was due.
+        self.assertEqual(list(self.values("long", "learning_rate")), [step - 1])
+        self.assertEqual(status["last_checkpoint"], self.checkpoint("long", step - 1))
+        at_the_stop = {name: values.tobytes() for name, values in state(self.checkpoint("long", step - 1)).items()}
         for name in ("long", "quiet"):
             command = self.long_steps(name, ranks, reduction, shards, device)
             ended = subprocess.run(command, capture_output=True, env=environment, check=False)
             self.assertEqual(ended.returncode, 0, ended.stderr.decode(errors="replace"))
-        self.assertEqual(at_the_stop, state(self.path("quiet", saved)))
-        last = "checkpoint-00000003.h5"
-        self.assertEqual(state(self.path("long", last)), state(self.path("quiet", last)))
+        quiet = state(self.checkpoint("quiet", step - 1))
+        self.assertEqual(at_the_stop, {name: values.tobytes() for name, values in quiet.items()})
+        self.assert_same_checkpoints("long", "quiet", 3, state)
         self.assertEqual(self.digests("long"), self.digests("quiet"))
 
     def test_a_stop_between_micro_batches_takes_the_step_back(self):
         self.check_an_abandoned_step()
 
     @unittest.skipUnless(support.MPIEXEC, "built without MPI")
-    def test_a_stop_of_all_ranks_takes_the_step_back(self):
-        self.check_an_abandoned_step(ranks=2, reduction="reproducible")
-
-    @unittest.skipUnless(support.MPIEXEC, "built without MPI")
     def test_a_stop_of_one_rank_takes_the_step_of_all_back(self):
         # Rank 0, which says how far it came, hears of it from another. Shares have different sizes.
-        self.check_an_abandoned_step(ranks=3, shards=SHARDS + 1, to=2)
+        self.check_an_abandoned_step(ranks=3, reduction="reproducible", shards=SHARDS + 1, to=2)
 
     @unittest.skipUnless(support.MPIEXEC, "built without MPI")
     @unittest.skipUnless(support.EMULATED, "built without the emulated device")
@@ -217,10 +161,10 @@ class Preemption(support.CommandLineTest):
 
     @unittest.skipUnless(support.MPIEXEC, "built without MPI")
     def test_the_setting_of_open_mpi_gives_ranks_time_to_save_after_sigterm(self):
-        process = self.start("term", ranks=2, steps=1000000, OMPI_MCA_odls_base_sigkill_timeout=15)
-        support.wait_for(lambda: self.status("term")["state"] == "running", process)
+        process = support.start(self.command("term", 2, max_steps=1000000), OMPI_MCA_odls_base_sigkill_timeout=15)
+        self.wait_for(lambda: self.status("term")["state"] == "running", process)
         process.send_signal(signal.SIGTERM)
-        text = process.communicate(timeout=100)[1].decode(errors="replace")
+        text = self.end_of(process)
         self.assertNotEqual(process.returncode, 0, text)
         self.assertEqual((self.status("term")["state"], self.status("term")["exit_code"]), ("stopped", 75), text)
 

@@ -4,34 +4,13 @@
 import glob
 import os
 import signal
-import subprocess
-import time
 import unittest
 
 import support
-from digest_test import DigestTest
 
 # Learned positions that no sentence reaches have no gradients: their parameters are known, and what they hold
 # reaches no other rank.
 FAR_POSITION = 1000
-
-
-def ranks_of(process):
-    """Process ids of the ranks of an mpirun by rank."""
-    found = {}
-    for path in glob.glob("/proc/[0-9]*/stat"):
-        try:
-            with open(path, encoding="utf-8", errors="replace") as file:
-                parent = int(file.read().rsplit(")", 1)[1].split()[1])
-            if parent != process.pid:
-                continue
-            with open(os.path.join(os.path.dirname(path), "environ"), "rb") as file:
-                variables = dict(word.partition(b"=")[::2] for word in file.read().split(b"\0"))
-        except OSError:  # it has ended
-            continue
-        if b"OMPI_COMM_WORLD_RANK" in variables:
-            found[int(variables[b"OMPI_COMM_WORLD_RANK"])] = int(os.path.basename(os.path.dirname(path)))
-    return found
 
 
 # Of the memory that is looked through: a sanitizer keeps terabytes of addresses for itself.
@@ -65,27 +44,17 @@ def flip_a_bit(pid, pattern):
 
 
 @unittest.skipUnless(support.MPIEXEC, "built without MPI")
-class FlippedBits(DigestTest):
-    OPTIONS = {"learned_positions": None, "check_ranks_every": 5, "digest_every": 5, "logical_shards": 3}
-
-    def words(self, name, **options):
-        return [word for word in self.train(name, **self.OPTIONS, **options) if word is not None]
+class FlippedBits(support.RunTest):
+    def words(self, name, ranks=3, **settings):
+        return self.train(name, "--learned-positions", check_ranks_every=5, digest_every=5, logical_shards=ranks, **settings)
 
     def start_and_flip(self, words, folder, rank, ranks):
         """Starts a run without an end and flips a bit in the parameters of one rank; returns the process."""
-        process = subprocess.Popen(
-            support.command(*words, ranks=ranks),
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            env=support.environment(),
-        )
+        process = support.start(support.command(*words, ranks=ranks))
         first = os.path.join(folder, "checkpoint-00000004.h5")
-        deadline = time.monotonic() + 120
-        while process.poll() is None and not os.path.exists(first) and time.monotonic() < deadline:
-            time.sleep(0.01)
-        self.assertTrue(os.path.exists(first))
+        self.wait_for(lambda: os.path.exists(first), process)
         pattern = support.parameters(first)["source_positions"][FAR_POSITION, :16].tobytes()
-        pid = ranks_of(process)[rank]
+        pid = support.children_of(process.pid)[rank]
         os.kill(pid, signal.SIGSTOP)
         try:
             flipped = flip_a_bit(pid, pattern)
@@ -101,9 +70,7 @@ class FlippedBits(DigestTest):
     def test_a_rank_that_differs_ends_the_job_and_is_named(self):
         words = self.words("stop", max_steps=1000000, save_every=4)
         process = self.start_and_flip(words, self.path("stop"), rank=1, ranks=3)
-        _, messages = process.communicate(timeout=120)
-        messages = messages.decode(errors="replace")
-        self.assertEqual(process.returncode, 76, messages)
+        messages = self.end_of(process, 76)
         self.assertRegex(
             messages,
             r"after step \d+ the ranks hold different bits: rank 1 on \S+ holds other parameters than the majority, "
@@ -114,15 +81,12 @@ class FlippedBits(DigestTest):
         steps = sorted(int(path[-11:-3]) for path in glob.glob(self.path("stop", "checkpoint-*.h5")))
         self.succeed(*self.words("stop", max_steps=steps[-1] + 5, save_every=0), ranks=3)
         self.succeed(*self.words("stop-whole", max_steps=steps[-1] + 5, save_every=0), ranks=3)
-        self.assertEqual(self.logged("stop"), self.logged("stop-whole"))
+        self.assertEqual(self.digests("stop"), self.digests("stop-whole"))
 
     def test_two_ranks_that_differ_have_no_majority(self):
-        options = {"max_steps": 1000000, "save_every": 4}
-        words = [word for word in self.train("two", **{**self.OPTIONS, "logical_shards": 2}, **options) if word is not None]
+        words = self.words("two", ranks=2, max_steps=1000000, save_every=4)
         process = self.start_and_flip(words, self.path("two"), rank=1, ranks=2)
-        _, messages = process.communicate(timeout=120)
-        self.assertEqual(process.returncode, 76, messages)
-        self.assertIn(b"no majority of ranks agrees on the parameters: rank ", messages)
+        self.assertIn("no majority of ranks agrees on the parameters: rank ", self.end_of(process, 76))
 
 
 if __name__ == "__main__":

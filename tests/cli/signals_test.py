@@ -2,7 +2,6 @@
 """Signals at any moment, singly and in bursts: every run saves and goes on to the bits of one that was left alone, on any
 instruction set. With VENTRIS_ALL_SIGNALS=2000 so many are sent (docs/reliability.md), else a few bursts."""
 
-import json
 import os
 import random
 import signal
@@ -13,9 +12,9 @@ import support
 
 # Steps of a few milliseconds, nearly all of them in kernels.
 OPTIONS = [
-    *("--preset", "tiny", "--encoder-layers", "2", "--decoder-layers", "2"),
+    *("--preset", "tiny", "--encoder-layers", "2", "--decoder-layers", "2", "--batch-source-tokens", 256, "--batch-target-tokens", 256),
     *("--logical-shards", "2", "--dropout", "0.1", "--valid-every", "0", "--save-every", "0", "--log-every", "1000000"),
-    *("--digest-every", "1"),
+    *("--digest-every", "1", "--threads", 1),
 ]
 ENDLESS = 1000000
 STOPS = (signal.SIGTERM, signal.SIGUSR1, signal.SIGHUP)
@@ -39,38 +38,19 @@ def threads_of(process):
     return found
 
 
-def children_of(process):
-    with open(f"/proc/{process}/task/{process}/children", encoding="ascii") as file:
-        return [int(child) for child in file.read().split()]
-
-
-class Signals(support.CommandLineTest):
-    @classmethod
-    def setUpClass(cls):
-        super().setUpClass()
-        cls.corpus = cls.prepare_demo()
-
-    def train(self, name, steps, threads=1, batch=256):
-        folders = ["--corpus", self.corpus, "--model-dir", self.path(name), "--threads", threads]
-        return ["train", *folders, *OPTIONS, "--batch-source-tokens", batch, "--batch-target-tokens", batch, "--max-steps", steps]
+class Signals(support.RunTest):
+    MODEL = OPTIONS
 
     def start(self, name, ranks=1, isa="", **options):
         variables = {"DNNL_MAX_CPU_ISA": isa} if isa else {}
-        process = support.start(support.command(*self.train(name, ENDLESS, **options), ranks=ranks), **variables)
+        process = support.start(support.command(*self.train(name, max_steps=ENDLESS, **options), ranks=ranks), **variables)
         before = self.started.get(name, "")
-        running = support.wait_for(lambda: self.status(name)["started"] > before, process)
-        self.assertTrue(running, "it did not begin")
+        self.wait_for(lambda: self.status(name)["started"] > before, process)
         self.started[name] = self.status(name)["started"]
         return process
 
     def setUp(self):
         self.started = {}
-
-    def digests(self, name):
-        """By step, of whole lines."""
-        with open(self.path(name, "metrics.jsonl"), encoding="utf-8") as file:
-            lines = [json.loads(line) for line in file if line.endswith("\n")]
-        return {line["step"]: line["digest"] for line in lines if "digest" in line}
 
     def storm(self, name, ranks, isa, bursts, seed):
         """One start for each burst, which a signal, sent so many times, ends; each goes on from the one before."""
@@ -88,7 +68,7 @@ class Signals(support.CommandLineTest):
             sent = kinds[number % len(kinds)]
             target = process.pid
             if ranks > 1 and (sent != signal.SIGUSR1 or burst > 1):
-                target = rng.choice(children_of(process.pid))
+                target = rng.choice(support.children_of(process.pid))
             for _ in range(burst):
                 try:
                     os.kill(target, sent)
@@ -102,18 +82,18 @@ class Signals(support.CommandLineTest):
             self.assertEqual(status["state"], "stopped", place)
             told = text.count("stopping after this step")
             self.assertTrue(told == 1 or (told == 0 and ranks > 1), place)  # by rank 0, if it came there
-            self.assertEqual(status["last_checkpoint"], self.path(name, f"checkpoint-{status['step']:08d}.h5"))
+            self.assertEqual(status["last_checkpoint"], self.checkpoint(name, status["step"]))
         steps = self.status(name)["step"]
         variables = {"DNNL_MAX_CPU_ISA": isa} if isa else {}
-        self.succeed(*self.train("quiet", steps), ranks=ranks, variables=variables, timeout=3600)
+        self.succeed(*self.train("quiet", max_steps=steps), ranks=ranks, variables=variables, timeout=3600)
         self.assertEqual(self.digests(name), self.digests("quiet"))
         self.assertEqual(len(self.digests(name)), steps)
         print(f"{name}: {sum(bursts)} signals in {len(bursts)} starts, {steps} steps", flush=True)
 
     def check(self, ranks, isa):
-        bursts = [300, 1, 300] + [300] * (ranks == 1)
+        bursts = [300, 1, 300]
         if ALL > 0:
-            share = ALL // 4  # of 1 and 2 ranks, with and without a limit on the instruction set
+            share = ALL // 2  # of 1 and 2 ranks
             bursts = [300] * (share // 500) + [20] * (share // 70)
             bursts += [1] * (share - sum(bursts))
             random.Random(SEED).shuffle(bursts)
@@ -123,19 +103,12 @@ class Signals(support.CommandLineTest):
         for name in ("stormy", "quiet"):
             support.shutil.rmtree(self.path(name), ignore_errors=True)
 
-    def test_avx2(self):
-        self.check(1, "AVX2")
-
-    def test_widest_instruction_set(self):
+    def test_one_rank_with_the_widest_instruction_set(self):
         self.check(1, "")
 
     @unittest.skipUnless(support.MPIEXEC, "built without MPI")
-    def test_two_ranks_avx2(self):
+    def test_two_ranks_with_avx2(self):
         self.check(2, "AVX2")
-
-    @unittest.skipUnless(support.MPIEXEC, "built without MPI")
-    def test_two_ranks_widest_instruction_set(self):
-        self.check(2, "")
 
     def check_threads(self, process):
         """No handler can run on a thread that computes."""
@@ -147,26 +120,18 @@ class Signals(support.CommandLineTest):
         for _, caught in threads:
             self.assertEqual(caught - SYNCHRONOUS, set())
 
-    def test_threads_of_one_process(self):
-        process = self.start("stormy", threads=3)
-        self.check_threads(process.pid)
-        process.send_signal(signal.SIGTERM)
-        process.communicate(timeout=60)
-        self.assertEqual(process.returncode, 75)
-
-    @unittest.skipUnless(support.MPIEXEC, "built without MPI")
-    def test_threads_of_ranks(self):
-        process = self.start("stormy", ranks=2, threads=2)
-        ranks = children_of(process.pid)
-        self.assertEqual(len(ranks), 2)
-        for rank in ranks:
-            self.check_threads(rank)
-        process.send_signal(signal.SIGUSR1)
-        process.communicate(timeout=60)
-        self.assertEqual(process.returncode, 75)
+    def test_threads(self):
+        for ranks in (1, 2) if support.MPIEXEC else (1,):
+            process = self.start("stormy", ranks=ranks, threads=2)
+            processes = support.children_of(process.pid) if ranks > 1 else [process.pid]
+            self.assertEqual(len(processes), ranks)
+            for rank in processes:
+                self.check_threads(rank)
+            process.send_signal(signal.SIGUSR1)
+            self.end_of(process, 75)
 
     def test_the_second_interrupt_ends_the_program_at_once(self):
-        process = self.start("stormy", batch=40000)
+        process = self.start("stormy", batch_source_tokens=40000, batch_target_tokens=40000)
         process.send_signal(signal.SIGINT)
         said = b""
         while b"stopping after this step; again to quit without saving\n" not in said:

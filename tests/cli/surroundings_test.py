@@ -1,17 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The program in bad surroundings: closed streams, limits on files, outputs that are inputs, killed ranks."""
+"""The program in bad surroundings: closed streams, limits on files, pipes in place of files."""
 
-import fcntl
-import json
 import os
-import pty
-import re
 import resource
 import signal
-import struct
 import subprocess
-import termios
-import time
 import unittest
 
 import support
@@ -29,58 +22,38 @@ def limit_files_to(size):
     return lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
 
 
-class Surroundings(support.CommandLineTest):
-    @classmethod
-    def setUpClass(cls):
-        super().setUpClass()
-        cls.corpus = cls.prepare_demo()
-
-    def train(self, name, *options):
-        folders = ["--corpus", self.corpus, "--model-dir", self.path(name)]
-        return ["train", *folders, *support.TINY_MODEL, *options]
-
+class Surroundings(support.RunTest):
     def prepare(self, *options):
-        text = [self.demo_path("train.en"), self.demo_path("train.de")]
-        return ["prepare", "--train-sets", *text, "--vocab-size", support.VOCABULARY, *options]
+        return ["prepare", "--train-sets", self.demo_path("train.en"), self.demo_path("train.de"), "--vocab-size", support.VOCABULARY, *options]
 
     def test_messages_of_a_closed_stream_go_into_no_file(self):
         for name, streams in (("error", (2,)), ("all", (0, 1, 2))):
-            result = run_with(lambda: [os.close(fd) for fd in streams], *self.train(name, "--max-steps", 10))  # noqa: B023
+            result = run_with(lambda: [os.close(fd) for fd in streams], *self.train(name, max_steps=10))  # noqa: B023
             self.assertEqual(result.returncode, 0)
-            lines = self.read(self.path(name, "metrics.jsonl")).splitlines()
-            self.assertEqual([json.loads(line)["step"] for line in lines], [5, 10])
-            self.succeed("inspect", self.path(name, "checkpoint-00000010.h5"), "--verify")
+            self.assertEqual([line["step"] for line in self.lines(name)], [5, 10])
+            self.succeed("inspect", self.checkpoint(name, 10), "--verify")
 
     def test_an_output_that_nobody_reads_does_not_change_what_training_came_to(self):
         read_end, write_end = os.pipe()
         os.close(read_end)
         self.addCleanup(os.close, write_end)
-        outputs = {"closed": (lambda: os.close(1), "Bad file descriptor"),
-                   "unread": (lambda: os.dup2(write_end, 1), "was closed")}  # fmt: skip
+        outputs = {"closed": (lambda: os.close(1), "Bad file descriptor"), "unread": (lambda: os.dup2(write_end, 1), "was closed")}
         if os.path.exists("/dev/full"):
             outputs["full"] = (lambda: os.dup2(os.open("/dev/full", os.O_WRONLY), 1), "No space left")
         for name, (prepare, reason) in outputs.items():
-            options = ["--json"] if name == "full" else []
-            result = run_with(prepare, *self.train(name, "--max-steps", 10, *options))
+            result = run_with(prepare, *self.train(name, max_steps=10))
             self.assertEqual(result.returncode, 0, result.stderr)
             self.assertRegex(result.stderr.decode(), f"Warning: the result could not be written.*{reason}")
             status = self.status(name)
             self.assertEqual((status["state"], status["exit_code"], status["retryable"]), ("done", 0, False))
             self.succeed("inspect", status["last_checkpoint"], "--verify")
-        result = subprocess.run(
-            support.command("--", support.BINARY, *self.train("supervised", "--max-steps", 10), binary=support.SUPERVISE),
-            stdout=write_end, stderr=subprocess.PIPE, env=support.environment(), timeout=240, check=False)  # fmt: skip
-        message = result.stderr.decode()
-        self.assertEqual((result.returncode, message.count("supervise: started")), (0, 1), message)
         # The same of a run that is asked to stop.
         process = subprocess.Popen(
-            support.command(*self.train("stopped", "--max-steps", 100000)), stdout=write_end,
-            stderr=subprocess.PIPE, env=support.environment())  # fmt: skip
-        support.wait_for(lambda: self.status("stopped")["state"] == "running", process)
+            support.command(*self.train("stopped", max_steps=100000)), stdout=write_end, stderr=subprocess.PIPE, env=support.environment()
+        )
+        self.wait_for(lambda: self.status("stopped")["state"] == "running", process)
         process.send_signal(signal.SIGUSR1)
-        message = process.communicate(timeout=60)[1].decode()
-        self.assertEqual(process.returncode, 75, message)
-        self.assertIn("Warning: the result could not be written", message)
+        self.assertIn("Warning: the result could not be written", self.end_of(process, 75))
         self.assertEqual(self.status("stopped")["state"], "stopped")
 
     def test_closed_input(self):
@@ -97,78 +70,33 @@ class Surroundings(support.CommandLineTest):
         self.assertFalse([name for name in os.listdir(self.folder) if name.startswith("limited.h5")])
         self.assertEqual(os.listdir(self.path("limited")), [])
 
-    def test_a_checkpoint_that_cannot_be_written_leaves_those_before(self):
-        self.succeed(*self.train("kept", "--max-steps", 4))
-        before = self.read(self.path("kept", "checkpoint-00000004.h5"))
-        result = run_with(limit_files_to(50000), *self.train("kept", "--max-steps", 8))
-        self.assertEqual(result.returncode, 74, result.stderr)
-        self.assertEqual(self.read(self.path("kept", "checkpoint-00000004.h5")), before)
-        self.assertFalse([name for name in os.listdir(self.path("kept")) if ".tmp" in name])
-        self.succeed(*self.train("kept", "--max-steps", 8))
-
     def test_what_is_read_is_not_written_over(self):
         text = self.demo_path("train.de")
         before = self.read(text)
-        self.refuse(64, *self.prepare("--output", text), says=text)
-        corpus = ["--output", self.path("o.h5")]
-        self.refuse(64, *self.prepare(*corpus, "--dropped-report", text), says=text)
-        self.refuse(64, *self.prepare(*corpus, "--dropped-report", self.path(".", "o.h5")), says="o.h5")
+        corpus = self.prepare("--output", self.path("o.h5"))
+        for words, says in (
+            (self.prepare("--output", text), text),
+            ([*corpus, "--dropped-report", text], text),
+            ([*corpus, "--dropped-report", self.path(".", "o.h5")], "o.h5"),
+        ):
+            self.refuse(64, *words, says=says)
         self.assertEqual(self.read(text), before)
 
-    def test_pipes_are_refused_instead_of_waited_for(self):
+    def test_pipes_and_folders_in_place_of_outputs_are_refused(self):
         os.mkfifo(self.path("pipe"))
-        self.refuse(64, "prepare", "--train-sets", self.path("pipe"), self.demo_path("train.de"), "--output",
-                    self.path("o.h5"), says=["twice", "pipe"])  # fmt: skip
         self.refuse(73, *self.prepare("--output", self.path("pipe")), says="pipe")
-
-    def test_evaluate_looks_at_its_output_before_it_works(self):
         texts = ["--source", self.demo_path("test.en"), "--reference", self.demo_path("test.de")]
-        start = ["evaluate", "--model", self.path("none"), *texts, "--output"]
+        start = ["evaluate", "--model", self.path("none"), *texts, "--output"]  # looked at before it works
         self.refuse(73, *start, self.folder, says="a folder")
         self.refuse(73, *start, self.path("nowhere", "out"), says="nowhere")
 
     def test_a_refused_run_leaves_the_description_of_the_one_it_found(self):
-        self.succeed(*self.train("described", "--max-steps", 2))
-        files = [self.path("described", name) for name in ("config.json", "command.txt", "metrics.jsonl")]
+        self.succeed(*self.train("described", max_steps=2))
+        files = [self.path("described", name) for name in ("config.json", "command.txt", "metrics.jsonl", "checkpoint-00000002.h5")]
         before = [self.read(file) for file in files]
-        self.refuse(78, *self.train("described", "--max-steps", 4, "--seed", 9), says="seed")
-        self.refuse(78, *self.train("described", "--max-steps", 4, "--resume", "never"), says="--resume")
+        self.refuse(78, *self.train("described", max_steps=4, seed=9), says="seed")
+        self.refuse(78, *self.train("described", max_steps=4, resume="never"), says="--resume")
         self.assertEqual([self.read(file) for file in files], before)
-
-    def test_the_live_line_fits_a_narrow_terminal(self):
-        reader, writer = pty.openpty()
-        fcntl.ioctl(writer, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
-        words = support.command(*self.train("narrow", "--max-steps", 20))
-        process = subprocess.Popen(
-            words, stdout=subprocess.DEVNULL, stderr=writer, env=support.environment(TERM="xterm-256color")
-        )
-        os.close(writer)
-        text = b""
-        try:
-            while piece := os.read(reader, 1 << 16):
-                text += piece
-        except OSError:  # how the end of a terminal is told
-            pass
-        os.close(reader)
-        self.assertEqual(process.wait(timeout=120), 0)
-        lines = re.findall(r"\x1b\[K(step [^\r]*)", text.decode())
-        self.assertTrue(any(line.startswith("step 20/20  loss ") for line in lines), text)
-        self.assertLess(max(map(len, lines)), 80)
-
-    @unittest.skipUnless(support.MPIEXEC, "built without MPI")
-    def test_a_killed_rank_ends_the_job_and_leaves_the_checkpoint(self):
-        words = support.command(*self.train("killed", "--max-steps", 1000000, "--save-every", 10), ranks=2)
-        silence = subprocess.DEVNULL
-        process = subprocess.Popen(words, stdout=silence, stderr=silence, env=support.environment())
-        deadline = time.monotonic() + 120
-        saved = self.path("killed", "checkpoint-00000010.h5")
-        while not os.path.exists(saved) and process.poll() is None and time.monotonic() < deadline:
-            time.sleep(0.01)
-        with open(f"/proc/{process.pid}/task/{process.pid}/children", encoding="ascii") as children:
-            os.kill(int(children.read().split()[-1]), signal.SIGKILL)
-        self.assertNotEqual(process.wait(timeout=120), 0)
-        newest = max(name for name in os.listdir(self.path("killed")) if name.endswith(".h5"))
-        self.succeed("inspect", self.path("killed", newest), "--verify")
 
 
 if __name__ == "__main__":

@@ -3,99 +3,55 @@
 events, its pages and its checkpoints agree, and are those of a run that nothing disturbed."""
 
 import datetime
-import html.parser
-import json
 import os
 import struct
-import subprocess
-import time
 import unittest
 
 import event_files
 import support
+from pages import Page
 
 STEPS = 150
 PLAN = "first: clean 1 until 30 steps\nboth: clean .5 web .5 until 60 steps\nlast: web 1\n"
 
 
-class Data(html.parser.HTMLParser):
-    """The embedded data of a page."""
+class WholeRun(support.RunTest):
+    MODEL = [
+        *(*support.TINY_MODEL, "--schedule", "constant", "--peak-learning-rate", 0.01, "--warmup-steps", 20, "--max-steps", STEPS),
+        *("--reduction", "reproducible", "--logical-shards", 2, "--save-every", 10, "--valid-every", 20, "--keep-checkpoints", 40),
+        *("--log-every", 5, "--digest-every", 10, "--valid-max-sentences", 6, "--valid-beam-size", 1, "--valid-metric", "loss"),
+        *("--valid-script", "sleep 0.05; wc -w < $VENTRIS_TRANSLATIONS", "--tensorboard"),
+    ]
 
-    def __init__(self, page):
-        super().__init__()
-        self.text, self.inside = "", False
-        self.feed(page)
-
-    def handle_starttag(self, tag, attributes):
-        self.inside = dict(attributes).get("id") == "data"
-
-    def handle_data(self, data):
-        self.text += data if self.inside else ""
-
-
-class WholeRun(support.CommandLineTest):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        cls.prepare_demo(train_pairs=400)
-        cls.corpus = os.path.join(cls.folder, "mixed.h5")
         sets = []
         for name, begin, end in (("clean", 0, 200), ("web", 200, 400)):
-            for side in ("en", "de"):
-                with open(f"{cls.folder}/demo/train.{side}", encoding="utf-8") as file:
-                    lines = file.readlines()[begin:end]
-                with open(f"{cls.folder}/{name}.{side}", "w", encoding="utf-8") as file:
-                    file.writelines(lines)
-            sets += ["--train-set", name, f"{cls.folder}/{name}.en", f"{cls.folder}/{name}.de"]
+            texts = {side: cls.read(cls.demo_path(f"train.{side}")).splitlines(True)[begin:end] for side in ("en", "de")}
+            sets += ["--train-set", name, *(cls.write(f"{name}.{side}", b"".join(lines)) for side, lines in texts.items())]
         for name, demo in (("news", "valid"), ("talk", "test")):
-            sets += ["--valid-set", name, f"{cls.folder}/demo/{demo}.en", f"{cls.folder}/demo/{demo}.de"]
-        result = support.run("prepare", *sets, "--tokenizer-from", f"{cls.folder}/corpus.h5", "--output", cls.corpus)
-        assert result.returncode == 0, result.stderr.decode()
-        with open(f"{cls.folder}/plan", "w", encoding="utf-8") as file:
-            file.write(PLAN)
-        result = subprocess.run(cls.words("quiet"), capture_output=True, env=support.environment(), check=False)
-        assert result.returncode == 0, result.stderr.decode()
+            sets += ["--valid-set", name, cls.demo_path(f"{demo}.en"), cls.demo_path(f"{demo}.de")]
+        tokenizer, cls.corpus = cls.corpus, cls.path("mixed.h5")
+        cls.made("prepare", *sets, "--tokenizer-from", tokenizer, "--output", cls.corpus)
+        cls.plan = cls.write("plan", PLAN)
+        cls.made(*cls.train("quiet", mix=cls.plan))
         cls.kills = cls.disturbed_run()
-
-    @classmethod
-    def words(cls, name):
-        settings = dict(zip(support.TINY_MODEL[::2], support.TINY_MODEL[1::2]))
-        settings |= {"--schedule": "constant", "--peak-learning-rate": 0.01, "--warmup-steps": 20, "--max-steps": STEPS}
-        settings |= {"--reduction": "reproducible", "--logical-shards": 2, "--mix": f"{cls.folder}/plan"}
-        settings |= {"--save-every": 10, "--valid-every": 20, "--keep-checkpoints": 40, "--log-every": 5, "--digest-every": 10}
-        settings |= {"--valid-max-sentences": 6, "--valid-beam-size": 1, "--valid-metric": "loss"}
-        settings |= {"--valid-script": "sleep 0.05; wc -w < $VENTRIS_TRANSLATIONS"}
-        flat = [word for pair in settings.items() for word in pair]
-        words = ("--corpus", cls.corpus, "--model-dir", f"{cls.folder}/{name}", *flat, "--tensorboard")
-        return support.command("train", *words)
 
     @classmethod
     def disturbed_run(cls):
         """Starts the run again and again, and kills it at five places. Returns how often it was alive to be killed."""
-        log = f"{cls.folder}/killed/metrics.jsonl"
-
-        def reached(step):
-            try:
-                with open(log, encoding="utf-8") as file:
-                    return any(json.loads(line)["step"] >= step for line in file if line.endswith("\n"))
-            except (FileNotFoundError, ValueError):  # no log yet, or one that is cut at this moment
-                return False
-
-        places = [lambda: reached(15), lambda: reached(45), lambda: reached(65), lambda: reached(85), lambda: reached(120)]
+        words = cls.train("killed", mix=cls.plan)
         alive = 0
-        for place in places:
-            with subprocess.Popen(cls.words("killed"), stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL, env=support.environment()) as process:
-                deadline = time.monotonic() + 60
-                while process.poll() is None and not place() and time.monotonic() < deadline:
-                    time.sleep(0.001)
-                alive += process.poll() is None
-                process.kill()
-        result = subprocess.run(cls.words("killed"), capture_output=True, env=support.environment(), check=False)
-        assert result.returncode == 0, result.stderr.decode()
+        for step in (15, 45, 65, 85, 120):
+            reached = lambda step=step: any(line["step"] >= step for line in cls.lines("killed"))
+            process = support.start(support.command(*words))
+            support.wait_for(reached, process)
+            alive += process.poll() is None
+            process.kill()
+            process.communicate()
+        cls.made(*words)
         return alive
-
-    def lines(self, name):
-        return [json.loads(line) for line in self.read(self.path(name, "metrics.jsonl")).splitlines()]
 
     def interesting(self, name):
         """The lines without times and rates, and without what says of starts and of the script, which runs beside the training."""
@@ -110,8 +66,7 @@ class WholeRun(support.CommandLineTest):
         events = [line.get("event") for line in quiet]
         self.assertEqual(events.count("stage_end"), 2)
         self.assertEqual(sum(line["type"] == "validation" for line in quiet), STEPS // 20 + 1)
-        last = f"checkpoint-{STEPS:08}.h5"
-        self.assertEqual(support.checkpoint_bits(self.path("killed", last)), support.checkpoint_bits(self.path("quiet", last)))
+        self.assert_same_checkpoints("killed", "quiet", STEPS)
         self.assertEqual(self.read(self.path("killed", "best.json")), self.read(self.path("quiet", "best.json")))
         for step in range(20, STEPS, 20):
             for name in ("news", "talk"):
@@ -131,7 +86,7 @@ class WholeRun(support.CommandLineTest):
 
     def test_report_and_event_files_say_what_the_log_says(self):
         self.succeed("report", self.path("quiet"), self.path("killed"), "--output", self.path("report.html"))
-        runs = json.loads(Data(self.read(self.path("report.html")).decode("ascii")).text)["runs"]
+        runs = Page(self.read(self.path("report.html")).decode("ascii")).data["runs"]
         for run, name in zip(runs, ("quiet", "killed")):
             logged, seen = {}, {}
             for line in self.lines(name):
