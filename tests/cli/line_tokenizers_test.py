@@ -53,11 +53,9 @@ class LineTokenizers(support.CommandLineTest):
     def test_sentencepiece_models_give_the_scores_of_sacrebleu(self):
         for name in ("flores101", "flores200"):
             self.compare(name, MODEL)
-
-    def test_spm_is_any_model_and_its_signature_says_which(self):
         case = cases("flores200")[0]
-        options = ("--tokenize-with", MODEL, *(("-lc",) if case["lowercase"] else ()))
-        (whole,) = self.scores(case["system"], case["references"], "-tok", "spm", *options)
+        lowercase = ("-lc",) if case["lowercase"] else ()
+        (whole,) = self.scores(case["system"], case["references"], "-tok", "spm", "--tokenize-with", MODEL, *lowercase)
         self.assertAlmostEqual(whole["score"], case["score"], delta=1e-9)
         self.assertRegex(whole["tok"], "^spm-[0-9a-f]{16}$")
 
@@ -131,50 +129,16 @@ class LineTokenizers(support.CommandLineTest):
         self.assertIn(b"ko-mecab need MeCab", result.stderr)
         self.assertIn(b"libmecab2", result.stderr)
 
-    @unittest.skipUnless(DICT_INDEX, "mecab-dict-index (Debian: mecab-utils) is not here")
-    def test_folders_without_a_dictionary_are_told(self):
-        text = self.write("text", "one\n")
-        words = ("bleu", text, "-i", text, "-tok", "ja-mecab", "--tokenize-with")
-        self.refuse(65, *words, self.folder, says=[self.folder, "MeCab cannot use"])
-        self.refuse(66, *words, self.path("none"), says=["none", "no such folder"])
-
     def test_what_is_missing_or_does_not_fit_is_told(self):
         text = self.write("text", "one\n")
-        words = ("bleu", text, "-i", text, "-tok")
-        self.refuse(64, *words, "spm", says=["spm needs a SentencePiece model", "--tokenize-with"])
-        self.refuse(64, *words, "ko-mecab", says=["ko-mecab needs", "MeCab dictionary"])
-        self.refuse(64, *words, "13a", "--tokenize-with", MODEL, says=["13a takes no file"])
-        self.refuse(66, *words, "flores200", "--tokenize-with", self.path("none"), says="none")
-        self.refuse(65, *words, "flores200", "--tokenize-with", text, says=["text", "SentencePiece"])
-        corpus = self.prepare_demo()
-        train = ("train", "--corpus", corpus, "--model-dir", self.path("run"), "--preset", "tiny", "--valid-tokenize")
-        self.refuse(64, *train, "spm", says="--valid-tokenize")
-        self.assertFalse(os.path.exists(self.path("run", "metrics.jsonl")))
-
-    def test_validation_and_evaluate_use_them(self):
-        at = support.TINY_MODEL.index("--valid-every")
-        size = support.TINY_MODEL[:at] + support.TINY_MODEL[at + 2 :]  # validates at the end
-        model = self.path("model")
-        corpus = self.prepare_demo()
-        train = ("train", "--corpus", corpus, "--model-dir", model, *size, "--learning-rate-scale", 0.5)
-        tokenizer = ("--valid-tokenize", "char", "--valid-beam-size", 1)
-        self.succeed(*train, "--max-steps", 120, *tokenizer)
-        config = json.loads(self.read(os.path.join(model, "config.json")))
-        self.assertEqual(config["valid_tokenize"], "char")
-        valid = [json.loads(line) for line in self.read(os.path.join(model, "metrics.jsonl")).splitlines()][-1]["valid_bleu"]
-        evaluated = json.loads(
-            self.succeed(
-                *("evaluate", "--model", model, "--source", self.demo_path("valid.en"), "--reference"),
-                *(self.demo_path("valid.de"), "-tok", "char", "--beam-size", 1, "--json")
-            )
-        )
-        self.assertGreater(valid, 0)
-        self.assertAlmostEqual(evaluated["score"], valid, delta=1e-9)
-        self.assertEqual(evaluated["tok"], "char")
-        # BLEU of other words is another metric.
-        result = support.run(*train, "--max-steps", 121, "--valid-beam-size", 1, "--valid-tokenize", "13a")
-        self.assertEqual(result.returncode, 0, result.stderr.decode())
-        self.assertIn(b"validations were compared by bleu:char and now by bleu: the search for the best checkpoint starts again", result.stderr)
+        for code, options, says in (
+            (64, ("spm",), ["spm needs a SentencePiece model", "--tokenize-with"]),
+            (64, ("ko-mecab",), ["ko-mecab needs", "MeCab dictionary"]),
+            (64, ("13a", "--tokenize-with", MODEL), ["13a takes no file"]),
+            (66, ("flores200", "--tokenize-with", self.path("none")), "none"),
+            (65, ("flores200", "--tokenize-with", text), ["text", "SentencePiece"]),
+        ):
+            self.refuse(code, "bleu", text, "-i", text, "-tok", *options, says=says)
 
 
 if __name__ == "__main__":

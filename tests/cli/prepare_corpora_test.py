@@ -112,23 +112,19 @@ class PrepareCorpora(support.CommandLineTest):
         self.prepare("--train-sets", english, german)
         with self.open() as file:
             expected = sentences(file)
-        forms = [("xz", lzma.compress)]
+        forms = [("xz", "xz", lzma.compress)]
         if shutil.which("zstd"):
-            forms.append(("zst", lambda text: subprocess.run(["zstd", "-c"], input=text, capture_output=True, check=True).stdout))
-        for ending, compress in forms:
+            forms.append(("zst", "zstd", lambda text: subprocess.run(["zstd", "-c"], input=text, capture_output=True, check=True).stdout))
+        for ending, name, compress in forms:
             compressed = compress(self.read(english))
-            packed = self.write(f"packed.{ending}", compressed)
-            self.prepare("--train-sets", packed, german)
+            self.prepare("--train-sets", self.write(f"packed.{ending}", compressed), german)
             with self.open() as file:
                 self.assertEqual(sentences(file), expected)
-            name = {"zst": "zstd"}.get(ending, ending)
-            for damaged, what in ((compressed[:-3], "truncated"), (compressed + b"text", "followed by other bytes")):
-                bad = self.write(f"bad.{ending}", damaged)
-                self.refused(65, "--train-sets", bad, german, says=[bad, f"the {name} data is {what}"])
+            bad = self.write(f"bad.{ending}", compressed[:-3])
+            self.refused(65, "--train-sets", bad, german, says=[bad, f"the {name} data is truncated"])
 
     def test_tags_are_single_tokens(self):
         plain, tagged = self.side_files("plain", 0, 100), self.side_files("tagged", 100, 200)
-        self.prepare("--train-set", "plain", *plain, "--train-set", "bt", *tagged, "--vocab-size", 200, tokenizer=False)
         report = self.prepare(
             "--train-set", "plain", *plain, "--train-set", "bt", *tagged, "--source-tag", "bt", "<bt>",
             "--target-tag", "bt", "<2de>", "--vocab-size", 200, "--keep-text", tokenizer=False,
@@ -154,13 +150,13 @@ class PrepareCorpora(support.CommandLineTest):
             78, "--train-set", "bt", *tagged, "--source-tag", "bt", "<bt>", "--tokenizer-model", self.model,
             says=["the tag '<bt>' of bt is not one token", "user-defined symbol"],
         )  # fmt: skip
-        self.refused(
-            78, "--train-set", "bt", *tagged, "--source-tag", "bt", "<BT>", "--vocab-size", 200, "--lowercase",
-            says=["the tag '<BT>' of bt", "such as <bt>"],
-        )  # fmt: skip
-        self.refused(64, "--train-set", "bt", *tagged, "--source-tag", "b", "<bt>", says="no corpus of that name")
-        self.refused(64, "--train-set", "bt", *tagged, "--source-tag", "bt", says="--source-tag takes 2 values")
-        self.refused(64, "--train-set", "bt", *tagged, "--target-tag", "bt", "a b", says="a word without spaces")
+        for options, says in (
+            (("--source-tag", "b", "<bt>"), "no corpus of that name"),
+            (("--source-tag", "bt"), "--source-tag takes 2 values"),
+            (("--target-tag", "bt", "a b"), "a word without spaces"),
+            (("--source-tag", "bt", "</s>"), "is a mark of every vocabulary"),
+        ):
+            self.refused(64, "--train-set", "bt", *tagged, *options, says=says)
 
     def test_variants(self):
         files = self.side_files("cased", 0, 300)
@@ -193,24 +189,6 @@ class PrepareCorpora(support.CommandLineTest):
             self.assertNotEqual(texts(file), kept)
         self.refused(64, "--train-set", "a", *files, "--lowercase-rate", "a", "2", says="from 0 to 1")
 
-    def test_a_byte_order_mark_is_no_text(self):
-        files = self.side_files("plain", 0, 50)
-        words = self.put_lines("words", ["one", "two"])
-        numbers = self.put_lines("weights", [str(i / 4) for i in range(50)])
-        contents = []
-        for mark in (b"", b"\xef\xbb\xbf"):
-            marked = [self.write(f"{bool(mark)}-{i}", mark + self.read(path)) for i, path in enumerate((*files, numbers, words))]
-            # Without normalisation, which would remove the mark.
-            report = self.prepare("--train-set", "a", *marked[:2], "--weights", "a", marked[2], "--keep-text", "--no-normalization",
-                                  "--vocab-size", 150, tokenizer=False)  # fmt: skip
-            self.assertEqual(report["train"]["repaired_bom"], len(mark) // 3)
-            with self.open() as file:
-                contents.append((sentences(file), texts(file), file["train/weights"][:].tolist(), file["tokenizer"][:].tobytes()))
-            self.prepare("--train-set", "a", *marked[:2], "--tokenizer-model", marked[3], tokenizer=False)
-            with self.open() as file:
-                contents[-1] += (file["tokenizer"][:].tobytes(),)
-        self.assertEqual(*contents)
-
     def test_a_byte_order_mark_of_a_scored_text_stays(self):
         """As sacreBLEU keeps it: five of six words match, and so on."""
         line = b"six apples are on the table\n"
@@ -218,7 +196,6 @@ class PrepareCorpora(support.CommandLineTest):
             reference = self.write("reference", mark + line)
             score = json.loads(self.succeed("bleu", reference, "-f", "json", stdin=line))
             self.assertAlmostEqual(score["score"], expected, delta=0.1)
-        self.succeed("bleu", self.write("reference", b"\xef\xbb\xbf"), stdin=line)
 
     def test_weights(self):
         first, second = self.side_files("first", 0, 50), self.side_files("second", 50, 100)
@@ -234,28 +211,19 @@ class PrepareCorpora(support.CommandLineTest):
         self.prepare("--train-set", "a", *first)
         with self.open() as file:
             self.assertNotIn("weights", file["train"])
-        for text, says in (
-            ("nan", "weights:50: the weight of the pair is 'nan'"),
-            ("-0.5", "weights:50"),
-            ("inf", "weights:50"),
-            ("1,5", "weights:50"),
-            ("", "weights:50"),
+        for lines, says in (
+            ([*map(str, weights[:49]), "nan"], "weights:50: the weight of the pair is 'nan'"),
+            ([*map(str, weights[:49]), "-0.5"], "weights:50"),
+            (["1"] * 49, "has 49 lines"),
+            (["0", "0.0"] * 25, ["weights of all 50 training pairs of b are 0", "above 0"]),
         ):
-            bad = self.put_lines("weights", [*map(str, weights[:49]), text])
+            bad = self.put_lines("weights", lines)
             self.refused(65, "--train-set", "b", *second, "--weights", "b", bad, "--tokenizer-model", self.model, says=says)
-        for count in (49, 51):
-            bad = self.put_lines("weights", ["1"] * count)
-            self.refused(65, "--train-set", "b", *second, "--weights", "b", bad, "--tokenizer-model", self.model, says=f"has {count} lines")
-        for line, columns in (("one", 1), ("a\tb", 2), ("a\tb\t1\tc", "4 or more")):
-            bad = self.put_lines("bad.tsv", ["a\tb\t1", line])
-            self.refused(65, "--train-tsv", "c", bad, "--tokenizer-model", self.model, says=f"bad.tsv:2: the line has {columns} columns; expected 3")
-        zeros = self.put_lines("weights", ["0", "0.0"] * 25)
-        self.refused(65, "--train-set", "a", *first, "--train-set", "b", *second, "--weights", "b", zeros, "--tokenizer-model", self.model,
-                     says=["weights of all 50 training pairs of b are 0", "above 0"])  # fmt: skip
-        bad = self.put_lines("bad.tsv", ["one\ttwo\t0"] * 2)
-        self.refused(65, "--train-tsv", "c", bad, "--tokenizer-model", self.model, says="weights of all 2 training pairs of c are 0")
-        bad = self.put_lines("bad.tsv", ["a\tb", "a\tb\t1"])
-        self.refused(65, "--train-tsv", "c", bad, "--tokenizer-model", self.model, says="bad.tsv:2: the line has 3 columns; expected 2")
+        for lines, says in (
+            (["a\tb\t1", "one"], "bad.tsv:2: the line has 1 columns; expected 3"),
+            (["a\tb", "a\tb\t1"], "bad.tsv:2: the line has 3 columns; expected 2"),
+        ):
+            self.refused(65, "--train-tsv", "c", self.put_lines("bad.tsv", lines), "--tokenizer-model", self.model, says=says)
 
     def test_every_reason_for_leaving_out_a_pair_is_counted(self):
         english, german = (self.lines(f"train.{side}", 0, 200) for side in ("en", "de"))
@@ -268,48 +236,47 @@ class PrepareCorpora(support.CommandLineTest):
         files = []
         for name, rows in (("one", first), ("two", second)):
             files += ["--train-set", name, *(self.put_lines(f"{name}.{side}", [row[i] for row in rows]) for i, side in enumerate(("en", "de")))]
-        for duplicates in ("none", "exact", "near"):
-            for overlap in ("none", "exact", "near"):
-                with self.subTest(duplicates=duplicates, overlap=overlap):
-                    more = ("--overlap-files", held_out) if overlap != "none" else ()
-                    report = self.prepare(
-                        *files, "--valid-sets", *valid, "--drop-duplicates", duplicates, "--drop-overlap", overlap, *more,
-                        "--max-length", 200, "--max-length-ratio", 6, "--keep-text", "--dropped-report", self.path("dropped.tsv"),
-                    )  # fmt: skip
-                    forms = {"none": None, "exact": lambda line: line, "near": letters}
-                    alike, held = forms[duplicates], forms[overlap]
-                    lines = {held(line) for path in (*valid, held_out) for line in self.read(path).decode().split("\n") if line} if held else set()
-                    seen, kept, expected = {}, [], []
-                    for rows in (first, second):
-                        counts = dict.fromkeys(("empty", "overlap", "too_long", "bad_ratio", "duplicate", "near_duplicate", "kept"), 0)
-                        for source, target in rows:
-                            key = (alike(source), alike(target)) if alike else None
-                            if not source or not target:
-                                reason = "empty"
-                            elif held and (held(source) in lines or held(target) in lines):
-                                reason = "overlap"
-                            elif "seven seven" in target:
-                                reason = "too_long"
-                            elif "one one" in source:
-                                reason = "bad_ratio"
-                            elif key in seen:
-                                reason = "duplicate" if seen[key] == (source, target) else "near_duplicate"
-                            else:
-                                reason = "kept"
-                                kept += [source, target]
-                                if alike:
-                                    seen[key] = (source, target)
-                            counts[reason] += 1
-                        expected.append(counts)
-                    found = [{key: corpus[key] for key in expected[0]} for corpus in report["corpora"]]
-                    self.assertEqual(found, expected)
-                    self.assertEqual(report["train"]["kept"], len(kept) // 2)
-                    with self.open() as file:
-                        self.assertEqual(texts(file), kept)
-                    reported = [line.split("\t")[2] for line in self.read(self.path("dropped.tsv")).decode().splitlines()]
-                    for reason in expected[0]:
-                        if reason != "kept":
-                            self.assertEqual(reported.count(reason), sum(counts[reason] for counts in expected), reason)
+        for duplicates, overlap in (("none", "exact"), ("exact", "near"), ("near", "none")):
+            with self.subTest(duplicates=duplicates, overlap=overlap):
+                more = ("--overlap-files", held_out) if overlap != "none" else ()
+                report = self.prepare(
+                    *files, "--valid-sets", *valid, "--drop-duplicates", duplicates, "--drop-overlap", overlap, *more,
+                    "--max-length", 200, "--max-length-ratio", 6, "--keep-text", "--dropped-report", self.path("dropped.tsv"),
+                )  # fmt: skip
+                forms = {"none": None, "exact": lambda line: line, "near": letters}
+                alike, held = forms[duplicates], forms[overlap]
+                lines = {held(line) for path in (*valid, held_out) for line in self.read(path).decode().split("\n") if line} if held else set()
+                seen, kept, expected = {}, [], []
+                for rows in (first, second):
+                    counts = dict.fromkeys(("empty", "overlap", "too_long", "bad_ratio", "duplicate", "near_duplicate", "kept"), 0)
+                    for source, target in rows:
+                        key = (alike(source), alike(target)) if alike else None
+                        if not source or not target:
+                            reason = "empty"
+                        elif held and (held(source) in lines or held(target) in lines):
+                            reason = "overlap"
+                        elif "seven seven" in target:
+                            reason = "too_long"
+                        elif "one one" in source:
+                            reason = "bad_ratio"
+                        elif key in seen:
+                            reason = "duplicate" if seen[key] == (source, target) else "near_duplicate"
+                        else:
+                            reason = "kept"
+                            kept += [source, target]
+                            if alike:
+                                seen[key] = (source, target)
+                        counts[reason] += 1
+                    expected.append(counts)
+                found = [{key: corpus[key] for key in expected[0]} for corpus in report["corpora"]]
+                self.assertEqual(found, expected)
+                self.assertEqual(report["train"]["kept"], len(kept) // 2)
+                with self.open() as file:
+                    self.assertEqual(texts(file), kept)
+                reported = [line.split("\t")[2] for line in self.read(self.path("dropped.tsv")).decode().splitlines()]
+                for reason in expected[0]:
+                    if reason != "kept":
+                        self.assertEqual(reported.count(reason), sum(counts[reason] for counts in expected), reason)
         self.refused(64, *files, "--overlap-files", held_out, "--tokenizer-model", self.model, says="--drop-overlap")
 
     def test_a_corpus_is_appended(self):
@@ -346,13 +313,15 @@ class PrepareCorpora(support.CommandLineTest):
         self.assertEqual(self.read(base), self.read(self.path("out.h5")))
         self.refused(64, "--append", base, *named[1], says="already has a corpus second of 100 pairs")
         third = ("--train-set", "third", *second)
-        self.refused(64, "--append", base, *third, "--vocab-size", 100, says="--vocab-size 100 is given")
-        self.refused(64, "--append", base, *third, "--tokenizer-model", self.model, says="--tokenizer-model")
-        self.refused(64, "--append", base, *third, "--valid-sets", *valid, says="20 validation pairs, which stay")
-        self.refused(64, "--append", self.corpus, *third, "--keep-text", says="without its text")
-        self.refused(78, "--append", base, *third, "--source-tag", "third", "<new>", says=["not one token", base, "--user-symbols '<new>'"])
-        self.refused(66, "--append", self.path("none.h5"), *third, says="none.h5")
-        self.refused(65, "--append", first[0], *third, says=first[0])
+        for code, words, says in (
+            (64, (base, *third, "--vocab-size", 100), "--vocab-size 100 is given"),
+            (64, (base, *third, "--valid-sets", *valid), "20 validation pairs, which stay"),
+            (64, (self.corpus, *third, "--keep-text"), "without its text"),
+            (78, (base, *third, "--source-tag", "third", "<new>"), ["not one token", base, "--user-symbols '<new>'"]),
+            (66, (self.path("none.h5"), *third), "none.h5"),
+            (65, (first[0], *third), first[0]),
+        ):
+            self.refused(code, "--append", *words, says=says)
         with open(base, "rb") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
             self.refuse(69, "prepare", "--append", base, *third, "--output", base, says="another process appends to it")
@@ -366,13 +335,11 @@ class PrepareCorpora(support.CommandLineTest):
 
     def test_names_and_groups(self):
         files = self.side_files("some", 0, 20)
-        for name in ("Upper", "with space", "valid", "until", "steps", "stalled", "ä", "x" * 65):
+        for name in ("Upper", "with space", "valid", "until", "x" * 65):
             self.refused(64, "--train-set", name, *files, says="cannot be the name of a corpus or set")
         self.refused(64, "--train-set", "a", *files, "--train-set", "a", *files, says="two corpora have the name a")
-        self.refused(64, "--train-sets", *files, "--train-set", "train", *files, says="two corpora have the name train")
         self.refused(64, "--train-set", *files, says="--train-set takes 3 values each time, NAME SRC TGT")
         self.refused(64, "--train-tsv", "a", "-", "--train-tsv", "b", "-", says="the standard input (-) is given twice")
-        self.refused(64, "--valid-sets", *files, says="no training files given")
 
 
 class FixedBits(support.CommandLineTest):
@@ -396,13 +363,8 @@ class Progress(support.CommandLineTest):
         result = support.run("prepare", *text, "--output", self.path("out.h5"), "--log-seconds", 1e-6)
         self.assertEqual(result.returncode, 0, result.stderr)
         lines = result.stderr.decode().splitlines()
-        for pattern in (
-            r"training the tokenizer  [\d,]+ pairs  for \d+ s",
-            r"tokenizing  [\d,]+ pairs  [\d,]+ pairs/s  \d+ s left",
-            r"writing  [\d,]+ pairs",
-        ):
+        for pattern in (r"training the tokenizer  [\d,]+ pairs", r"tokenizing  [\d,]+ pairs  [\d,]+ pairs/s  \d+ s left", r"writing  [\d,]+ pairs"):
             self.assertTrue([line for line in lines if re.match(pattern, line)], (pattern, lines))
-        self.assertRegex(result.stdout.decode(), r"tokenizer: trained on [\d,]+ sentences\n")
         silent = support.run("prepare", *text, "--output", self.path("out.h5"), "--log-seconds", 0)
         self.assertNotIn("pairs/s", silent.stderr.decode())
 
