@@ -5,7 +5,6 @@
 #include <memory>
 
 #include "data/error.h"
-#include "data/scores/line_tokenizer.h"
 #include "data/scores/score_text.h"
 #include "data/scores/significance.h"
 #include "data/scores/unspaced_text.h"
@@ -217,7 +216,6 @@ int run_bleu(const BleuCommandOptions& given, Job& job) {
   BleuCommandOptions options = given;
   take_operands(options);
   options.paper = data::paper_protocol(options.protocol, options.metric.bleu);
-  data::load_line_tokenizer(options.metric.bleu, "--tokenize-with");
   const std::vector<data::Metric> metrics = metrics_of(options);
   check_combination(options, metrics.size());
   if (options.paper && (metrics.size() > 1 || metrics[0].kind() != data::MetricKind::kBleu))

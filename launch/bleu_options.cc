@@ -3,23 +3,6 @@
 
 namespace ventris {
 
-std::vector<std::string> bleu_tokenizer_names() {
-  std::vector<std::string> names;
-  for (const data::BleuTokenizer tokenizer : data::kBleuTokenizers) names.emplace_back(name_of(tokenizer));
-  return names;
-}
-
-std::vector<std::string> bleu_tokenizer_names_and_auto() {
-  std::vector<std::string> names = bleu_tokenizer_names();
-  names.insert(names.begin(), "auto");
-  return names;
-}
-
-void list_tokenizers(Option& option, const std::vector<std::string>& names) {
-  option.placeholder = "NAME";
-  for (const std::string& name : names) option.limits += (option.limits.empty() ? "" : ", ") + name;
-}
-
 namespace {
 
 template <typename T>
@@ -28,9 +11,7 @@ Option& add_tokenize_option(T& variable, std::vector<std::pair<std::string, T>> 
   for (const data::BleuTokenizer tokenizer : data::kBleuTokenizers)
     choices.emplace_back(name_of(tokenizer), tokenizer);
   return table.choice<T>("tokenize", variable, choices,
-                         "Tokenizer for both sides; none is for text that is already tokenised. "
-                         "ja-mecab and those after it use a file of yours (--tokenize-with)." +
-                             help);
+                         "Tokenizer for both sides; none is for text that is already tokenised." + help);
 }
 
 }  // namespace
@@ -44,14 +25,9 @@ void add_bleu_options(data::BleuOptions& bleu, OptionTable& table,
           ? add_tokenize_option<data::BleuTokenizer>(bleu.tokenizer, {}, table, "")
           : add_tokenize_option<std::optional<data::BleuTokenizer>>(
                 *chosen, {{"auto", std::nullopt}}, table,
-                " auto: by the script of the references: ja-mecab (char without MeCab), zh, char for other text "
-                "without spaces between words, or 13a.");
+                " auto: by the script of the references: zh, char for other text without spaces between words, "
+                "or 13a.");
   tokenize.aliases = {"-tok"};
-  list_tokenizers(tokenize, chosen == nullptr ? bleu_tokenizer_names() : bleu_tokenizer_names_and_auto());
-  table.optional_text(
-      "tokenize-with", "PATH", bleu.tokenizer_path,
-      "For spm, flores101 and flores200 the SentencePiece model; for ja-mecab and ko-mecab the folder "
-      "of the MeCab dictionary (default for ja-mecab: that of Debian's package mecab-ipadic-utf8).");
   table.toggle("lowercase", bleu.lowercase, "Ignores case.").aliases = {"-lc"};
   table
       .choice<BleuSmoothing>("smooth", bleu.smoothing,

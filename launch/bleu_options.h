@@ -2,8 +2,6 @@
 #pragma once
 
 #include <optional>
-#include <string>
-#include <vector>
 
 #include "data/scores/bleu.h"
 #include "data/scores/metric.h"
@@ -11,12 +9,6 @@
 
 namespace ventris {
 
-/// The names of BLEU's tokenizers.
-std::vector<std::string> bleu_tokenizer_names();
-/// The same after "auto", for options that choose by the text.
-std::vector<std::string> bleu_tokenizer_names_and_auto();
-/// Makes help list the names below the option, as they do not fit in its line.
-void list_tokenizers(Option& option, const std::vector<std::string>& names);
 /// The group "BLEU" of evaluate and bleu. `chosen`, if not null, takes the tokenizer in place of `bleu`: none
 /// for "auto", when the command chooses by the references (data/scores/fitting_tokenizer.h).
 void add_bleu_options(data::BleuOptions& bleu, OptionTable& table,

@@ -9,7 +9,6 @@
 #include "comm/communicator.h"
 #include "data/files/json_text.h"
 #include "data/scores/fitting_tokenizer.h"
-#include "data/scores/line_tokenizer.h"
 #include "data/scores/unspaced_text.h"
 #include "launch/agreement.h"
 #include "launch/bleu_options.h"
@@ -90,10 +89,9 @@ ScoreReport score_of(std::vector<std::string> hypotheses, std::vector<std::vecto
 }
 
 void choose_tokenizer(data::BleuOptions& bleu, const std::vector<std::string>& reference, const Job& job) {
-  const data::FittingTokenizer fitting = data::fitting_tokenizer(reference, data::has_japanese_mecab());
+  const data::FittingTokenizer fitting = data::fitting_tokenizer(reference);
   if (fitting.reason.empty()) return;
   bleu.tokenizer = fitting.tokenizer;
-  data::load_line_tokenizer(bleu, "--tokenize-with");
   say(job, fmt::format("BLEU is computed with the tokenizer {}: {} (--tokenize)", name_of(bleu.tokenizer),
                        fitting.reason));
 }
@@ -103,7 +101,6 @@ int run_evaluate(const EvaluateCommandOptions& options, Job& job) {
   data::BleuOptions bleu = options.bleu;
   bleu.tokenizer = options.tokenizer.value_or(bleu.tokenizer);
   const std::optional<data::PaperProtocol> paper = data::paper_protocol(options.protocol, bleu);
-  data::load_line_tokenizer(bleu, "--tokenize-with");
   std::vector<std::vector<std::string>> references;
   const std::vector<std::string> source = read_texts(options, job, references);
   if (!options.tokenizer && !paper && job.speaks()) choose_tokenizer(bleu, references.front(), job);

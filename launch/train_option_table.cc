@@ -170,14 +170,6 @@ void add_optimizer_options(TrainOptions& train, OptionTable& table) {
       "or without it, on any number of ranks. This needs f32 gradients.");
 }
 
-/// Those that need no file.
-std::vector<std::string> valid_tokenizer_names() {
-  std::vector<std::string> names = {"auto"};
-  for (const data::BleuTokenizer tokenizer : data::kBleuTokenizers)
-    if (is_valid_tokenizer(tokenizer)) names.emplace_back(name_of(tokenizer));
-  return names;
-}
-
 void add_validation_options(TrainOptions& train, OptionTable& table) {
   table.group("Validation");
   preset(table.integer("valid-every", train.valid_every, {.min = 0, .max = kManySteps},
@@ -189,14 +181,13 @@ void add_validation_options(TrainOptions& train, OptionTable& table) {
       "if --valid-tokenize finds no words in the references, because they have no spaces between words "
       "(docs/scores.md), or the loss with --valid-beam-size 0. With several sets the first of the corpus decides.");
   preset(metric);
-  const std::vector<std::string> tokenizers = valid_tokenizer_names();
-  Option& tokenize = table.choice(
+  std::vector<std::string> tokenizers = {"auto"};
+  for (const data::BleuTokenizer tokenizer : data::kBleuTokenizers)
+    tokenizers.emplace_back(name_of(tokenizer));
+  preset(table.choice(
       "valid-tokenize", train.valid_tokenize, tokenizers,
       "Tokenizer of BLEU. auto: in a resumed run whose --valid-metric is BLEU the one it had; otherwise by the "
-      "script of the references: ja-mecab (char without MeCab), zh, char for other text without spaces between "
-      "words, or 13a.");
-  list_tokenizers(tokenize, tokenizers);
-  preset(tokenize);
+      "script of the references: zh, char for other text without spaces between words, or 13a."));
   preset(table.integer(
       "valid-beam-size", train.valid_beam_size, {.min = 0, .max = 256},
       "Beam of the translations that are scored; 1 is greedy. 0: none are made, and the loss or perplexity decides."));

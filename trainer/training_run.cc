@@ -90,9 +90,8 @@ TrainingRun::TrainingRun(Context& context, Communicator& communicator, const Tra
   if (context.device() == Device::kCuda)
     device_peak_ = peak_flops_per_second(cuda_device_model(), options_.precision);
   const std::vector<std::string> references = valid_sets_.first_references();
-  const std::string choices[] = {
-      resolve_begin_embedding(options_, resume_point_.begin_embedding, corpus_),
-      resolve_valid_tokenizer(options_, resume_point_.valid_metric, references, communicator_)};
+  const std::string choices[] = {resolve_begin_embedding(options_, resume_point_.begin_embedding, corpus_),
+                                 resolve_valid_tokenizer(options_, resume_point_.valid_metric, references)};
   resolve_valid_metric(options_, resume_point_.valid_metric, references);
   resolve_tie(options_, resume_point_.tie, corpus_);
   complete_model(options_.model, options_, corpus_);

@@ -7,9 +7,7 @@
 #include <utility>
 
 #include "backend/error.h"
-#include "comm/communicator.h"
 #include "data/scores/fitting_tokenizer.h"
-#include "data/scores/line_tokenizer.h"
 #include "data/scores/unspaced_text.h"
 
 namespace ventris {
@@ -18,38 +16,24 @@ namespace {
 constexpr const char* kAuto = "auto";
 constexpr const char* kUsual = "13a";
 
-/// The tokenizer of a recorded_metric() that needs no file from the user; empty if there is none.
+/// The tokenizer of a recorded_metric(); empty if there is none.
 std::string recorded_tokenizer(const std::string& recorded) {
   const std::string bleu = "bleu";
   if (recorded == bleu) return kUsual;
   if (!recorded.starts_with(bleu + ":")) return "";
   const std::string label = recorded.substr(bleu.size() + 1);
-  for (const data::BleuTokenizer tokenizer : data::kBleuTokenizers) {
-    const std::string name = name_of(tokenizer);
-    if (label == name || label.starts_with(name + "-")) return is_valid_tokenizer(tokenizer) ? name : "";
-  }
-  return "";
+  return data::bleu_tokenizer_named(label) ? label : "";
 }
 
 data::BleuOptions bleu_options_of(const TrainOptions& options) {
   const auto tokenizer =
       data::bleu_tokenizer_named(options.valid_tokenize == kAuto ? kUsual : options.valid_tokenize);
-  if (!tokenizer || !is_valid_tokenizer(*tokenizer)) {
-    fail(ExitCode::kBadConfiguration,
-         "--valid-tokenize {}: no such tokenizer; 'ventris evaluate --tokenize' has those that need a file",
-         options.valid_tokenize);
-  }
-  data::BleuOptions bleu{.tokenizer = *tokenizer};
-  data::load_line_tokenizer(bleu, "--valid-tokenize");
-  return bleu;
+  if (!tokenizer)
+    fail(ExitCode::kBadConfiguration, "--valid-tokenize {}: no such tokenizer", options.valid_tokenize);
+  return {.tokenizer = *tokenizer};
 }
 
 }  // namespace
-
-bool is_valid_tokenizer(data::BleuTokenizer tokenizer) {
-  return tokenizer == data::BleuTokenizer::kJapaneseMecab ||
-         !data::needs_line_tokenizer({.tokenizer = tokenizer});
-}
 
 ValidationScorer::ValidationScorer(const TrainOptions& options)
     : bleu_(data::MetricKind::kBleu, {.bleu = bleu_options_of(options), .chrf = {}}),
@@ -71,7 +55,7 @@ std::string ValidationScorer::signature(data::MetricKind kind) const {
 
 std::string ValidationScorer::label(data::MetricKind kind) const {
   if (kind == data::MetricKind::kChrf) return "";
-  const std::string tokenizer = data::tokenizer_label(bleu_.options().bleu);
+  const std::string tokenizer = name_of(bleu_.options().bleu.tokenizer);
   return tokenizer == kUsual ? "" : tokenizer;
 }
 
@@ -80,22 +64,13 @@ bool ValidationScorer::words_are_phrases(const std::vector<std::string>& referen
 }
 
 std::string resolve_valid_tokenizer(TrainOptions& options, const std::string& recorded,
-                                    const std::vector<std::string>& references, Communicator& communicator) {
-  const bool chooses = options.valid_tokenize == kAuto && recorded_tokenizer(recorded).empty() &&
-                       options.translates_validation() && options.valid_every > 0;
-  const bool fits_another = chooses && data::words_are_phrases(references, {});
-  // Every rank computes BLEU. On every rank, as their options and corpora may still differ.
-  const std::vector<std::string> missing =
-      communicator.all_gather(fits_another && !data::has_japanese_mecab() ? "MeCab" : "");
+                                    const std::vector<std::string>& references) {
   if (options.valid_tokenize != kAuto) return "";
-  if (!fits_another) {
-    const std::string before = recorded_tokenizer(recorded);
-    options.valid_tokenize = before.empty() ? kUsual : before;
-    return "";
-  }
-  const bool all_have_mecab =
-      std::ranges::all_of(missing, [](const std::string& what) { return what.empty(); });
-  const data::FittingTokenizer fitting = data::fitting_tokenizer(references, all_have_mecab);
+  const std::string before = recorded_tokenizer(recorded);
+  options.valid_tokenize = before.empty() ? kUsual : before;
+  if (!before.empty() || !options.translates_validation() || options.valid_every <= 0) return "";
+  const data::FittingTokenizer fitting = data::fitting_tokenizer(references);
+  if (fitting.reason.empty()) return "";
   options.valid_tokenize = name_of(fitting.tokenizer);
   return fmt::format("BLEU of the validation is computed with the tokenizer {}: {} (--valid-tokenize)",
                      options.valid_tokenize, fitting.reason);

@@ -11,13 +11,10 @@
 
 namespace ventris {
 
-class Communicator;
-
 /// How translations of validation sets are scored.
 class ValidationScorer {
  public:
-  /// 13a for --valid-tokenize auto. Throws Error(kBadConfiguration) if --valid-tokenize is unknown or needs a
-  /// file, and the errors of data/scores/line_tokenizer.h.
+  /// 13a for --valid-tokenize auto. Throws Error(kBadConfiguration) if --valid-tokenize is unknown.
   explicit ValidationScorer(const TrainOptions& options);
 
   const data::Metric& bleu() const { return bleu_; }
@@ -37,9 +34,6 @@ class ValidationScorer {
   data::Metric chrf_;
 };
 
-/// Whether it is a value of --valid-tokenize: those that need no file from the user are.
-bool is_valid_tokenizer(data::BleuTokenizer tokenizer);
-
 /// Resamples of intervals, those of sacreBLEU's defaults.
 inline constexpr int64_t kValidResamples = 1000;
 inline constexpr uint64_t kValidSeed = 12345;
@@ -50,7 +44,7 @@ inline constexpr uint64_t kValidSeed = 12345;
 /// Returns a message with the choice and its reason, empty for 13a and for the tokenizer of a checkpoint. The
 /// same on every rank; all must call it, whatever their options, as they need not have been compared.
 std::string resolve_valid_tokenizer(TrainOptions& options, const std::string& recorded,
-                                    const std::vector<std::string>& references, Communicator& communicator);
+                                    const std::vector<std::string>& references);
 
 /// Replaces --valid-metric auto: by the metric of the checkpoint of a resumed run (`recorded`, from
 /// recorded_metric(); "" for a new run); otherwise by chrF if the references have no spaces although

@@ -7,7 +7,6 @@
 #include <cmath>
 
 #include "data/scores/bleu_counter.h"
-#include "data/scores/line_tokenizer.h"
 #include "data/scores/metric.h"
 
 namespace ventris::data {
@@ -82,16 +81,6 @@ const char* name_of(BleuTokenizer tokenizer) {
       return "intl";
     case BleuTokenizer::kChinese:
       return "zh";
-    case BleuTokenizer::kJapaneseMecab:
-      return "ja-mecab";
-    case BleuTokenizer::kKoreanMecab:
-      return "ko-mecab";
-    case BleuTokenizer::kSentencePiece:
-      return "spm";
-    case BleuTokenizer::kFlores101:
-      return "flores101";
-    case BleuTokenizer::kFlores200:
-      return "flores200";
   }
   return "";
 }
@@ -183,10 +172,6 @@ BleuScore corpus_bleu(const std::vector<std::string>& hypotheses,
   return bleu_of_counts(counts, options);
 }
 
-std::string tokenizer_label(const BleuOptions& options) {
-  return needs_line_tokenizer(options) ? options.line_tokenizer->label : name_of(options.tokenizer);
-}
-
 std::string bleu_signature(const BleuOptions& options, int references, const std::string& trials) {
   std::string smoothing = name_of(options.smoothing);
   if (options.smoothing == BleuSmoothing::kFloor || options.smoothing == BleuSmoothing::kAddK) {
@@ -194,7 +179,7 @@ std::string bleu_signature(const BleuOptions& options, int references, const std
   }
   return fmt::format("nrefs:{}|{}{}case:{}|eff:{}|tok:{}|smooth:{}|version:{}", references, trials,
                      trials.empty() ? "" : "|", options.lowercase ? "lc" : "mixed",
-                     options.effective_order ? "yes" : "no", tokenizer_label(options), smoothing,
+                     options.effective_order ? "yes" : "no", name_of(options.tokenizer), smoothing,
                      kSacrebleuVersion);
 }
 

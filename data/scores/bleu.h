@@ -12,30 +12,14 @@
 
 namespace ventris::data {
 
-struct LineTokenizer;
-
-/// Those from kJapaneseMecab on need a LineTokenizer.
-enum class BleuTokenizer {
-  k13a,
-  kNone,
-  kChar,
-  kInternational,
-  kChinese,
-  kJapaneseMecab,
-  kKoreanMecab,
-  kSentencePiece,
-  kFlores101,
-  kFlores200
-};
+enum class BleuTokenizer { k13a, kNone, kChar, kInternational, kChinese };
 enum class BleuSmoothing { kExp, kFloor, kAddK, kNone };
 
 constexpr int kMaxBleuOrder = 8;
 
-inline constexpr std::array kBleuTokenizers = {BleuTokenizer::k13a,         BleuTokenizer::kNone,
-                                               BleuTokenizer::kChar,        BleuTokenizer::kInternational,
-                                               BleuTokenizer::kChinese,     BleuTokenizer::kJapaneseMecab,
-                                               BleuTokenizer::kKoreanMecab, BleuTokenizer::kSentencePiece,
-                                               BleuTokenizer::kFlores101,   BleuTokenizer::kFlores200};
+inline constexpr std::array kBleuTokenizers = {BleuTokenizer::k13a, BleuTokenizer::kNone,
+                                               BleuTokenizer::kChar, BleuTokenizer::kInternational,
+                                               BleuTokenizer::kChinese};
 
 const char* name_of(BleuTokenizer tokenizer);
 std::optional<BleuTokenizer> bleu_tokenizer_named(std::string_view name);
@@ -43,8 +27,6 @@ const char* name_of(BleuSmoothing smoothing);
 
 struct BleuOptions {
   BleuTokenizer tokenizer = BleuTokenizer::k13a;
-  std::string tokenizer_path = {};                           // the file of the tokenizer, if it needs one
-  std::shared_ptr<const LineTokenizer> line_tokenizer = {};  // loaded from it by load_line_tokenizer()
   BleuSmoothing smoothing = BleuSmoothing::kExp;
   double smoothing_value = -1.0;  // of floor (default 0.1) and add-k (default 1)
   bool lowercase = false;
@@ -89,10 +71,6 @@ double bleu_of_statistics(std::span<const float> statistics, const BleuOptions& 
 /// naming them, or without references.
 BleuScore corpus_bleu(const std::vector<std::string>& hypotheses,
                       const std::vector<std::vector<std::string>>& references, const BleuOptions& options);
-
-/// The tokenizer in signatures: its name, with its file if the words depend on it. Requires that it is
-/// loaded.
-std::string tokenizer_label(const BleuOptions& options);
 
 /// "nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:..." with the version of sacreBLEU that it agrees
 /// with. `trials`, if any, follows nrefs: "bs:1000|seed:12345".

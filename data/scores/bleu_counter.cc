@@ -6,7 +6,6 @@
 #include <limits>
 
 #include "data/error.h"
-#include "data/scores/line_tokenizer.h"
 
 namespace ventris::data {
 
@@ -15,8 +14,6 @@ BleuCounter::BleuCounter(const BleuOptions& options) : options_(options) {
     fail(ErrorKind::kUsage, "the longest n-grams of BLEU must have 1 to {} words, not {}", kMaxBleuOrder,
          options.max_ngram_order);
   }
-  if (needs_line_tokenizer(options) && !options.line_tokenizer)
-    fail(ErrorKind::kUsage, "the tokenizer {} is not loaded", name_of(options.tokenizer));
 }
 
 std::span<const int32_t> BleuCounter::symbols_of(std::string_view line, TokenizedLine& tokenized) {

@@ -7,7 +7,6 @@
 #include <iterator>
 #include <utility>
 
-#include "data/scores/line_tokenizer.h"
 #include "data/scores/score_text.h"
 #include "data/scores/unicode_pairs.h"
 #include "data/text/unicode.h"
@@ -142,13 +141,6 @@ void bleu_words(std::string_view line, const BleuOptions& options, TokenizedLine
       tokenize_chinese(text, result.scratch);
       break;
     case BleuTokenizer::kNone:
-      break;
-    case BleuTokenizer::kJapaneseMecab:
-    case BleuTokenizer::kKoreanMecab:
-    case BleuTokenizer::kSentencePiece:
-    case BleuTokenizer::kFlores101:
-    case BleuTokenizer::kFlores200:
-      text = options.line_tokenizer->cut(text);
       break;
   }
   split_words(text, result.words);

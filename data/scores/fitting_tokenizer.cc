@@ -4,8 +4,6 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "data/error.h"
-#include "data/scores/line_tokenizer.h"
 #include "data/scores/unspaced_text.h"
 #include "data/text/unicode.h"
 
@@ -21,7 +19,7 @@ bool is_kana(char32_t c) {
 
 }  // namespace
 
-FittingTokenizer fitting_tokenizer(const std::vector<std::string>& references, bool has_mecab) {
+FittingTokenizer fitting_tokenizer(const std::vector<std::string>& references) {
   if (!words_are_phrases(references, {})) return {};
   int64_t kana = 0;
   int64_t han = 0;
@@ -33,25 +31,10 @@ FittingTokenizer fitting_tokenizer(const std::vector<std::string>& references, b
       unspaced += is_of_unspaced_script(c) ? 1 : 0;
     }
   }
-  if (2 * (kana + han) <= unspaced)
-    return {BleuTokenizer::kChar, "the references put no spaces between words"};
   constexpr int64_t kShareOfKana = 20;  // Chinese text has hardly any, Japanese about two thirds
-  if (kShareOfKana * kana < kana + han) return {BleuTokenizer::kChinese, "the references are Chinese"};
-  if (has_mecab) return {BleuTokenizer::kJapaneseMecab, "the references are Japanese"};
-  return {
-      BleuTokenizer::kChar,
-      "the references are Japanese, and MeCab with its dictionary, which ja-mecab needs, is not installed "
-      "(Debian: libmecab2 and mecab-ipadic-utf8)"};
-}
-
-bool has_japanese_mecab() {
-  BleuOptions options{.tokenizer = BleuTokenizer::kJapaneseMecab};
-  try {
-    load_line_tokenizer(options, "");
-    return true;
-  } catch (const DataError&) {
-    return false;
-  }
+  if (2 * (kana + han) > unspaced && kShareOfKana * kana < kana + han)
+    return {BleuTokenizer::kChinese, "the references are Chinese"};
+  return {BleuTokenizer::kChar, "the references put no spaces between words"};
 }
 
 }  // namespace ventris::data

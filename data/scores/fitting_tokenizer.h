@@ -15,10 +15,7 @@ struct FittingTokenizer {
 };
 
 /// The tokenizer that finds words in these references, by their script: 13a unless words_are_phrases() with
-/// it; then ja-mecab for Japanese, or char without `has_mecab`; zh for Chinese; char for other scripts.
-FittingTokenizer fitting_tokenizer(const std::vector<std::string>& references, bool has_mecab);
-
-/// Whether ja-mecab works here without a file from the user: MeCab and its dictionary are installed.
-bool has_japanese_mecab();
+/// it; then zh for Chinese and char for other scripts.
+FittingTokenizer fitting_tokenizer(const std::vector<std::string>& references);
 
 }  // namespace ventris::data

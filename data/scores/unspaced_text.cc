@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "data/scores/bleu_tokenize.h"
-#include "data/scores/line_tokenizer.h"
 #include "data/text/unicode.h"
 
 namespace ventris::data {
@@ -54,7 +53,6 @@ bool is_unspaced(std::string_view text) {
 }
 
 bool words_are_phrases(const std::vector<std::string>& lines, const BleuOptions& options) {
-  if (needs_line_tokenizer(options)) return false;  // it finds the words
   Characters characters;
   int64_t words = 0;  // with such letters
   TokenizedLine tokenized;
@@ -73,7 +71,7 @@ std::string warning_of_phrases(const std::string& what, const BleuOptions& optio
   return fmt::format(
       "{} put no spaces between words, "
       "so BLEU with the tokenizer {} takes whole phrases for words and is near 0 for any translations. "
-      "chrF needs no words; ja-mecab tokenizes Japanese, zh Chinese, char and flores200 any text",
+      "chrF needs no words; zh tokenizes Chinese, char any text",
       what, name_of(options.tokenizer));
 }
 

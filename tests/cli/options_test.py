@@ -153,7 +153,6 @@ class WrongOptions(support.CommandLineTest):
         os.symlink(loop, loop)
         for path in (loop, "x" * 300):
             self.refuse(66, "inspect", path, says=[path])
-            self.refuse(66, "bleu", self.write("r", "a\n"), "-i", self.write("h", "a\n"), *("-tok", "ja-mecab", "--tokenize-with", path))
             self.refuse(66, "translate", "--model", path, says=[path])
 
     def test_names_of_other_programs_are_known(self):

@@ -71,7 +71,7 @@ TEST(ValidTokenizer, RanksWithOtherOptionsAreRefusedAndDoNotWaitForOneAnother) {
     const auto errors = ranks.run([&](Communicator& communicator) {
       const data::Corpus corpus(path);
       TrainOptions options = communicator.rank() == 0 ? chooses : other;
-      resolve_valid_tokenizer(options, "", ValidationSets(corpus).first_references(), communicator);
+      resolve_valid_tokenizer(options, "", ValidationSets(corpus).first_references());
       EXPECT_EQ(options.valid_tokenize, communicator.rank() == 0 ? "zh" : "13a");
       check_same_run_on_all_ranks(communicator, options, corpus);
     });
