@@ -101,9 +101,9 @@ DigestTree::DigestTree(int fd, int64_t bytes, const std::string& path) : fd_(fd)
   int64_t length = 0;
   std::memcpy(&length, block.data() + kLengthAt, sizeof(length));
   std::memcpy(&end_, block.data() + kTableAt, sizeof(end_));
-  require_length(fd, path, bytes, static_cast<uint64_t>(length));
+  require_length(path, bytes, static_cast<uint64_t>(length));
   if (end_ < kLeafBytes || end_ > bytes || end_ % kLeafBytes != 0 || file_bytes() != bytes)
-    fail_changed(fd, path, fmt::format("its digests cannot begin at byte {}", end_));
+    fail_changed(path, fmt::format("its digests cannot begin at byte {}", end_));
   branches_.resize(static_cast<size_t>(branch_count()));
   read_all(fd, branches_.data(), branch_count() * kDigestBytes, end_ + leaves() * kDigestBytes, path);
   root_ = hexadecimal(computed_root());
@@ -111,12 +111,11 @@ DigestTree::DigestTree(int fd, int64_t bytes, const std::string& path) : fd_(fd)
   XXH128_canonical_t stored;
   std::memcpy(&stored, block.data() + kRootAt, sizeof(stored));
   if (!equal(computed_root(), stored))
-    fail_changed(fd, path,
-                 fmt::format("the digest of its digests is {}, not {}", root_, hexadecimal(stored)));
+    fail_changed(path, fmt::format("the digest of its digests is {}, not {}", root_, hexadecimal(stored)));
   for (int64_t i = kUsedBytes; i < kUserBlockBytes; ++i) {
-    if (block[static_cast<size_t>(i)] != 0) fail_changed(fd, path, fmt::format("byte {} is not zero", i));
+    if (block[static_cast<size_t>(i)] != 0) fail_changed(path, fmt::format("byte {} is not zero", i));
   }
-  if (block != wanted) fail_changed(fd, path, "its first bytes are of another file");
+  if (block != wanted) fail_changed(path, "its first bytes are of another file");
 }
 
 DigestTree::Digests DigestTree::leaf_digests(int64_t branch) const {
@@ -126,9 +125,8 @@ DigestTree::Digests DigestTree::leaf_digests(int64_t branch) const {
   const auto bytes = digests.size() * kDigestBytes;
   read_all(fd_, digests.data(), static_cast<int64_t>(bytes), at, path_);
   if (!equal(digest_of_leaf(digests.data(), bytes), branches_[static_cast<size_t>(branch)]))
-    fail_changed(fd_, path_,
-                 fmt::format("the digests at bytes {} to {} do not match theirs", at,
-                             at + static_cast<int64_t>(bytes) - 1));
+    fail_changed(path_, fmt::format("the digests at bytes {} to {} do not match theirs", at,
+                                    at + static_cast<int64_t>(bytes) - 1));
   return digests;
 }
 
@@ -137,9 +135,8 @@ void DigestTree::compare(int64_t leaf, const std::byte* bytes, const Digests& of
   const XXH128_canonical_t present = digest_of_leaf(bytes, size);
   const XXH128_canonical_t& wanted = of_branch[static_cast<size_t>(leaf % kLeavesOfABranch)];
   if (equal(present, wanted)) return;
-  fail_changed(fd_, path_,
-               fmt::format("the digest of bytes {} to {} is {}, not {}", begin_of(leaf), end_of(leaf) - 1,
-                           hexadecimal(present), hexadecimal(wanted)));
+  fail_changed(path_, fmt::format("the digest of bytes {} to {} is {}, not {}", begin_of(leaf),
+                                  end_of(leaf) - 1, hexadecimal(present), hexadecimal(wanted)));
 }
 
 void DigestTree::compare(int64_t leaf, const std::byte* bytes) const {

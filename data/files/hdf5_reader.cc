@@ -64,27 +64,25 @@ Verified verify(int fd, int64_t bytes, const std::string& path) {
   read_all(fd, block.data(), kUserBlockBytes, 0, path);
   if (std::memcmp(block.data(), kUserBlockMagic, 8) != 0) {
     fail(
-        ErrorKind::kBadData, "{}: not an HDF5 file written by ventris: it does not begin with {} or {}{}",
-        path, kUserBlockMagic, DigestTree::kMagic,
-        is_open_for_writing(fd)
-            ? ". A program has it open for writing, or was killed while it had: if it is "
-              "to become one, wait until it is complete"
-            : ". Programs that copy the contents of HDF5 files (h5py, h5repack) leave that out: copy the file "
-              "itself, or make it with ventris again");
+        ErrorKind::kBadData,
+        "{}: not an HDF5 file written by ventris: it does not begin with {} or {}. Programs that copy the "
+        "contents of HDF5 files (h5py, h5repack) leave that out: copy the file itself, or make it with ventris "
+        "again",
+        path, kUserBlockMagic, DigestTree::kMagic);
   }
   uint64_t length = 0;
   std::memcpy(&length, block.data() + 8, 8);
-  require_length(fd, path, bytes, length);
+  require_length(path, bytes, length);
   constexpr size_t kUsed = 32;
   for (size_t i = kUsed; i < kUserBlockBytes; ++i) {
-    if (block[i] != 0) fail_changed(fd, path, fmt::format("byte {} is not zero", i));
+    if (block[i] != 0) fail_changed(path, fmt::format("byte {} is not zero", i));
   }
   const XXH128_canonical_t value = digest_of_range(fd, kUserBlockBytes, bytes, path);
   XXH128_canonical_t wanted;
   std::memcpy(wanted.digest, block.data() + 16, 16);
   const std::string present_digest = hexadecimal(value);
   if (std::memcmp(value.digest, wanted.digest, 16) != 0) {
-    fail_changed(fd, path, fmt::format("its digest is {}, not {}", present_digest, hexadecimal(wanted)));
+    fail_changed(path, fmt::format("its digest is {}, not {}", present_digest, hexadecimal(wanted)));
   }
   return {.digest = present_digest, .tree = {}};
 }
