@@ -181,7 +181,7 @@ int run_plan(PlanCommandOptions& options) {
          options.ranks);
   }
   check_model_dir(train.model_dir);
-  for (const std::string& remark : take_mix(options.train)) tell(remark);
+  take_mix(options.train);
   PlannedMachine machine = machine_of(options);
   machine.link = link_of(options, machine.device);
   if (train.model_dir.empty()) train.model_dir = ".";  // train would refuse it; plan writes nothing

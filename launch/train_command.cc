@@ -90,7 +90,7 @@ int run_train(TrainCommandOptions& options, Job& job) {
   if (train.corpus.empty()) fail(ExitCode::kUsage, "--corpus is required; 'ventris prepare' makes one");
   if (train.model_dir.empty()) fail(ExitCode::kUsage, "--model-dir is required: the folder for checkpoints");
   check_inputs(train, options.mix);
-  for (const std::string& remark : take_mix(options)) say(job, remark);
+  take_mix(options);
   job.communicator.limit_waits(train.comm_timeout);
   const std::unique_ptr<Context> context = make_context(job, train.device, train.threads, options.isa);
   say_if_built_without_cuda(job, train.device);

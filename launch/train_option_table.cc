@@ -305,7 +305,7 @@ void add_batch_options(TrainCommandOptions& options, OptionTable& table) {
   table.optional_text(
       "mix", "FILE", options.mix,
       "Draws the pairs from the corpora of the file by a plan of stages, such as 'clean .7 bt .3 until bt 2', "
-      "one a line (docs/formats.md), or the config.json of a run with one, or a configuration of OpusTrainer. "
+      "one a line (docs/formats.md), or the config.json of a run with one. "
       "A resumed run without it continues with its own. Without a plan all corpora are one.");
 }
 

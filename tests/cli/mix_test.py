@@ -13,20 +13,6 @@ import support
 
 PLAN = "warm: bt 1 until 7 steps\nboth: clean .3 bt .7 until clean 1\ncalm: clean 1 bt 1 until stalled 1\nend: clean 1\n"
 BATCH = ["--batch-source-tokens", 512, "--batch-target-tokens", 512, "--logical-shards", 4]
-OPUS = """
-datasets:
-  clean: clean.tsv
-  bt: bt.tsv.gz
-stages: [start, end]
-start:
-  - clean 0.3
-  - bt 0.7
-  - until clean 2
-end:
-  - clean 1.0
-  - until clean inf
-seed: 1111
-"""
 
 
 def interesting(lines):
@@ -177,16 +163,6 @@ class Mix(support.RunTest):
         self.assertEqual(shown["stages"][0], {"stage": "warm", "end": "until 7 steps", "steps": 7})
         both = self.ends()["both"] - 7
         self.assertAlmostEqual(shown["stages"][1]["steps"], both, delta=0.15 * both)
-
-    def test_a_configuration_of_opustrainer_is_the_same_plan(self):
-        opus = self.write("opus.yml", OPUS)
-        ours = self.write("ours.txt", "start: clean .3 bt .7 until clean 2\nend: clean 1\n")
-        pairs = []
-        for name, plan in (("ours", ours), ("opus", opus)):
-            said = self.told(*self.train(name, mix=plan, max_steps=20, valid_every=0))
-            pairs.append(self.pairs(self.path(name), "--steps", "1:20"))
-        self.assertEqual(*pairs)
-        self.assertIn("not used: seed (--seed is that of the run)", said)
 
     def test_the_configuration_of_a_run_has_its_plan(self):
         config = self.path("quiet", "config.json")

@@ -3,14 +3,13 @@
 
 #include "backend/error.h"
 #include "data/error.h"
-#include "data/mix_file.h"
 #include "data/mix_plan.h"
 #include "tests/fuzz/harness.h"
 #include "trainer/files/mix_state.h"
 
 namespace ventris::fuzz {
 
-/// Plans of stages, configurations of OpusTrainer, and what checkpoints record of a run with a plan.
+/// Plans of stages, and what checkpoints record of a run with a plan.
 void run_mix(std::string_view bytes) {
   const auto read = [&](auto&& parse) {
     try {
@@ -21,7 +20,7 @@ void run_mix(std::string_view bytes) {
     }
   };
   read([&] {
-    const data::MixPlan plan = data::read_mix(bytes, "input").plan;
+    const data::MixPlan plan = data::parse_mix_plan(std::string(bytes), "input");
     if (data::parse_mix_plan(data::to_text(plan), "again") != plan) __builtin_trap();
   });
   read([&] {
