@@ -171,16 +171,6 @@ TEST(BatchesTest, ABatchIsAFunctionOfItsPosition) {
   }
 }
 
-TEST(BatchesTest, AnotherSeedGivesOtherBatches) {
-  const MemoryPairs memory(211);
-  const SentencePairs pairs = memory.pairs();
-  const BatchSource one =
-      batches_of(pairs, {.source_tokens = 150, .target_tokens = 150, .shards = 2, .seed = 5});
-  const BatchSource two =
-      batches_of(pairs, {.source_tokens = 150, .target_tokens = 150, .shards = 2, .seed = 6});
-  EXPECT_NE(pairs_of(one.at({0, 0})), pairs_of(two.at({0, 0})));
-}
-
 TEST(BatchesTest, ABatchMayBeLargerThanTheCorpus) {
   const MemoryPairs memory(3);
   const SentencePairs pairs = memory.pairs();

@@ -261,9 +261,5 @@ TEST_F(CorpusTest, ALargeVocabularyTakesFourBytes) {
   EXPECT_TRUE(std::ranges::equal(array[1], std::vector<int32_t>{3, 65536}));
 }
 
-TEST_F(CorpusTest, AMissingFileIsTold) {
-  message_of(ErrorKind::kMissingInput, [&] { const Corpus corpus(in_folder("absent.h5")); });
-}
-
 }  // namespace
 }  // namespace ventris::data

@@ -200,11 +200,5 @@ TEST_F(CorpusWriterTest, NothingRemainsWithoutACommit) {
   EXPECT_EQ(files(), 0);
 }
 
-TEST_F(CorpusWriterTest, AFolderThatDoesNotExistIsNamed) {
-  path_ = in_folder("absent/corpus.h5");
-  EXPECT_TRUE(contains(
-      message_of(ErrorKind::kCannotCreate, [&] { write({.weights = false, .text = false}); }), "absent"));
-}
-
 }  // namespace
 }  // namespace ventris::data

@@ -75,14 +75,6 @@ TEST(PermutationTest, SeedsAndEpochsGiveUnrelatedOrders) {
   }
 }
 
-TEST(PermutationTest, TheSameKeyGivesTheSameOrder) {
-  const Permutation first(1000, 5, 6);
-  const Permutation second(1000, 5, 6);
-  for (int64_t i = 0; i < 1000; ++i) {
-    ASSERT_EQ(first(i), second(i));
-  }
-}
-
 // Chi-squared over (eighth of the places, eighth of the values): 49 degrees of freedom, so 49 +- 10 for
 // random orders.
 TEST(PermutationTest, PlacesAndValuesAreUnrelated) {

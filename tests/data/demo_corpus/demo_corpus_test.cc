@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
-#include <map>
 #include <set>
 #include <sstream>
 
@@ -68,38 +67,22 @@ const char* const kNames[] = {"train.en", "train.de", "valid.en", "valid.de", "t
 TEST(DemoNumbers, CardinalsAreThoseOfASpeaker) {
   const Words cases[] = {
       {0, "zero", "null"},
-      {1, "one", "eins"},
-      {2, "two", "zwei"},
       {7, "seven", "sieben"},
-      {11, "eleven", "elf"},
-      {12, "twelve", "zwölf"},
       {16, "sixteen", "sechzehn"},
       {17, "seventeen", "siebzehn"},
-      {18, "eighteen", "achtzehn"},
-      {20, "twenty", "zwanzig"},
       {21, "twenty-one", "einundzwanzig"},
       {30, "thirty", "dreißig"},
-      {40, "forty", "vierzig"},
       {66, "sixty-six", "sechsundsechzig"},
       {77, "seventy-seven", "siebenundsiebzig"},
-      {99, "ninety-nine", "neunundneunzig"},
       {100, "one hundred", "einhundert"},
       {101, "one hundred and one", "einhunderteins"},
-      {110, "one hundred and ten", "einhundertzehn"},
-      {121, "one hundred and twenty-one", "einhunderteinundzwanzig"},
-      {200, "two hundred", "zweihundert"},
       {999, "nine hundred and ninety-nine", "neunhundertneunundneunzig"},
       {1000, "one thousand", "eintausend"},
       {1001, "one thousand and one", "eintausendeins"},
-      {1100, "one thousand one hundred", "eintausendeinhundert"},
       {2016, "two thousand and sixteen", "zweitausendsechzehn"},
-      {21000, "twenty-one thousand", "einundzwanzigtausend"},
       {21305, "twenty-one thousand three hundred and five", "einundzwanzigtausenddreihundertfünf"},
-      {100000, "one hundred thousand", "einhunderttausend"},
-      {101000, "one hundred and one thousand", "einhunderteintausend"},
       {1000000, "one million", "eine Million"},
       {1000001, "one million and one", "eine Million eins"},
-      {2000000, "two million", "zwei Millionen"},
       {21000017, "twenty-one million and seventeen", "einundzwanzig Millionen siebzehn"},
       {101000000, "one hundred and one million", "einhunderteine Millionen"},
       {300040000, "three hundred million forty thousand", "dreihundert Millionen vierzigtausend"},
@@ -117,28 +100,17 @@ TEST(DemoNumbers, CardinalsAreThoseOfASpeaker) {
 TEST(DemoNumbers, OrdinalsAreThoseOfASpeaker) {
   const Words cases[] = {
       {1, "first", "erst"},
-      {2, "second", "zweit"},
       {3, "third", "dritt"},
-      {4, "fourth", "viert"},
       {5, "fifth", "fünft"},
       {7, "seventh", "siebt"},
       {8, "eighth", "acht"},
-      {9, "ninth", "neunt"},
       {12, "twelfth", "zwölft"},
-      {16, "sixteenth", "sechzehnt"},
-      {19, "nineteenth", "neunzehnt"},
       {20, "twentieth", "zwanzigst"},
       {21, "twenty-first", "einundzwanzigst"},
-      {30, "thirtieth", "dreißigst"},
-      {38, "thirty-eighth", "achtunddreißigst"},
       {100, "one hundredth", "einhundertst"},
       {101, "one hundred and first", "einhunderterst"},
-      {103, "one hundred and third", "einhundertdritt"},
-      {112, "one hundred and twelfth", "einhundertzwölft"},
       {120, "one hundred and twentieth", "einhundertzwanzigst"},
       {1000, "one thousandth", "eintausendst"},
-      {1007, "one thousand and seventh", "eintausendsiebt"},
-      {21000, "twenty-one thousandth", "einundzwanzigtausendst"},
       {1000000, "one millionth", "einmillionst"},
       {2000003, "two million and third", "zweimilliondritt"},
   };
@@ -191,24 +163,6 @@ TEST(DemoPhrases, YearsTimesAndPricesAreIdiomatic) {
   expect(demo::price(0, 1, false), "one cent", "einen Cent");
 }
 
-TEST(DemoPhrases, EveryEnglishLineHasOneTranslation) {
-  std::map<std::string, std::string> translations;
-  demo::Random random(7);
-  for (int i = 0; i < 20000; ++i) {
-    const DemoPair pair = demo::sentence(random);
-    const auto [known, fresh] = translations.emplace(pair.english, pair.german);
-    ASSERT_EQ(known->second, pair.german) << pair.english;
-  }
-}
-
-/// How an English line begins and what it holds further on, and how its translation must begin and end.
-struct Shape {
-  const char* english_begin;
-  const char* english_part;
-  const char* german_begin;
-  const char* german_end;
-};
-
 TEST(DemoPhrases, AreTheSameWhateverCompilesThem) {
   Digest digest;
   demo::Random random(1);
@@ -218,42 +172,6 @@ TEST(DemoPhrases, AreTheSameWhateverCompilesThem) {
     digest.add(line.data(), line.size());
   }
   EXPECT_EQ(digest.hexadecimal(), "a9adcaf8b6b5d580c7c3a9569c1d4cea");
-}
-
-TEST(DemoPhrases, VerbsTakeTheirPlaces) {
-  // Fronted adverb, separated prefix, clause-final verb with its prefix, clause-final modal, dative plural,
-  // verb first after a clause, nominative and accusative.
-  const Shape shapes[] = {
-      {"Yesterday she bought ", "", "Gestern kaufte sie ", "."},
-      {"Tomorrow ", " must pick up ", "Morgen m", " abholen."},
-      {"The train arrives at half past ten.", "", "Der Zug kommt um halb elf an.", ""},
-      {"When the bus arrived, it was half past two.", "", "Als der Bus ankam, war es halb drei.", ""},
-      {"I believe that she gave away ", "", "Ich glaube, dass sie ", " weggab."},
-      {"I am happy because she wants to buy ", "", "Ich bin froh, weil sie ", " kaufen will."},
-      {"He came back with ", " books.", "Er kam mit ", " Büchern zurück."},
-      {"If he sells ", ", ", "Wenn er ", "en."},
-      {"She was born on the seventh of May", "", "Sie wurde am siebten Mai", " geboren."},
-      {"The red table costs ", "", "Der rote Tisch kostet ", "."},
-      {"the third dog", "", "der dritte Hund", ""},
-      {"half past seven", "", "halb acht", ""},
-      {"on the third of May", "", "am dritten Mai", ""},
-      {"She paid ", " for the dog", "Sie zahlte ", " für den Hund."},
-  };
-  std::map<const Shape*, int> found;
-  demo::Random random(3);
-  for (int i = 0; i < 200000; ++i) {
-    const DemoPair pair = demo::sentence(random);
-    for (const Shape& shape : shapes) {
-      if (!pair.english.starts_with(shape.english_begin) ||
-          pair.english.find(shape.english_part) == std::string::npos) {
-        continue;
-      }
-      ++found[&shape];
-      EXPECT_TRUE(pair.german.starts_with(shape.german_begin)) << pair.english << " | " << pair.german;
-      EXPECT_TRUE(pair.german.ends_with(shape.german_end)) << pair.english << " | " << pair.german;
-    }
-  }
-  for (const Shape& shape : shapes) EXPECT_GT(found[&shape], 0) << shape.english_begin;
 }
 
 TEST_F(DemoCorpusFiles, SetsAreDisjointAndOfTheSizeAskedFor) {
@@ -280,41 +198,6 @@ TEST_F(DemoCorpusFiles, TeachesNearlyAllTimesOfTheClockAsLinesOfTheirOwn) {
       times += static_cast<int>(known.count(demo::clock_time(hour, minute).english));
   }
   EXPECT_GE(times, 12 * 12 * 9 / 10);  // the others are held out
-}
-
-TEST_F(DemoCorpusFiles, VerbsOfAgesFitTheirSubjectsInBothLanguages) {
-  write_demo_corpus(options("a"));
-  const auto english = lines("a/train.en");
-  const auto german = lines("a/train.de");
-  const std::pair<const char*, const char*> verbs[] = {
-      {" am ", " bin "}, {" are ", " sind "}, {" is ", " ist "}};
-  int ages = 0;
-  for (size_t i = 0; i < english.size(); ++i) {
-    if (english[i].find(" years old") == std::string::npos) continue;
-    ++ages;
-    for (const auto& [one, other] : verbs) {
-      EXPECT_EQ(english[i].find(one) != std::string::npos, german[i].find(other) != std::string::npos)
-          << english[i] << " / " << german[i];
-    }
-  }
-  EXPECT_GT(ages, 10);
-}
-
-TEST_F(DemoCorpusFiles, LinesAreCleanText) {
-  write_demo_corpus(options("a"));
-  for (const char* name : kNames) {
-    for (const std::string& line : lines(std::string("a/") + name)) {
-      ASSERT_FALSE(line.empty());
-      EXPECT_TRUE(std::none_of(line.begin(), line.end(), [](char c) {
-        return (c >= 0 && c < 32) || c == 127;
-      })) << line;
-      EXPECT_EQ(line.find("  "), std::string::npos) << line;
-      EXPECT_NE(line.front(), ' ') << line;
-      EXPECT_NE(line.back(), ' ') << line;
-      EXPECT_TRUE(std::none_of(line.begin(), line.end(), [](char c) { return c >= '0' && c <= '9'; }))
-          << line;
-    }
-  }
 }
 
 TEST_F(DemoCorpusFiles, AreAPureFunctionOfTheOptions) {

@@ -84,65 +84,6 @@ TEST_F(AtomicFileTest, AFileOfTheLongestNameIsReplacedAndWhatAKilledProcessLeftI
   EXPECT_EQ(names(), std::vector<std::string>{name});
 }
 
-TEST_F(AtomicFileTest, TheModeIsThatOfTheUmask) {
-  const mode_t before = ::umask(0);
-  for (const mode_t mask : {0, 022, 027, 077}) {
-    ::umask(mask);
-    for (int again = 0; again < 2; ++again) {  // a new name, and one that is taken over
-      AtomicFile file(in_folder("model.h5"));
-      file.write("x");
-      file.commit();
-      struct stat status {};
-      ASSERT_EQ(::stat(in_folder("model.h5").c_str(), &status), 0);
-      EXPECT_EQ(status.st_mode & 07777U, 0666U & ~mask);
-    }
-    fs::remove(in_folder("model.h5"));
-  }
-  ::umask(before);
-}
-
-TEST_F(AtomicFileTest, ALinkOfThatNameIsReplacedAndNotFollowed) {
-  const std::string victim = in_folder("victim");
-  std::ofstream(victim) << "keep";
-  for (const std::string& target : {victim, in_folder("nothing")}) {
-    fs::create_symlink(target, in_folder("model.h5"));
-    AtomicFile file(in_folder("model.h5"));
-    file.write("model");
-    file.commit();
-    EXPECT_FALSE(fs::is_symlink(in_folder("model.h5")));
-    EXPECT_EQ(bytes_of(in_folder("model.h5")), "model");
-    fs::remove(in_folder("model.h5"));
-  }
-  EXPECT_EQ(bytes_of(victim), "keep");
-  EXPECT_EQ(names(), std::vector<std::string>({"victim"}));
-}
-
-TEST_F(AtomicFileTest, TwoProcessesThatWriteOneNameLeaveOneOfTheTwoFiles) {
-  const std::string target = in_folder("model.h5");
-  std::vector<pid_t> writers;
-  for (const char letter : {'a', 'b'}) {
-    const pid_t child = ::fork();
-    ASSERT_GE(child, 0);
-    if (child == 0) {
-      for (int i = 0; i < 30; ++i) {
-        AtomicFile file(target);
-        for (int piece = 0; piece < 20; ++piece) file.write(std::string(4096, letter));
-        file.commit();
-      }
-      ::_exit(0);
-    }
-    writers.push_back(child);
-  }
-  for (const pid_t writer : writers) {
-    int status = -1;
-    ASSERT_EQ(::waitpid(writer, &status, 0), writer);
-    EXPECT_EQ(status, 0);
-  }
-  const std::string left = bytes_of(target);
-  EXPECT_TRUE(left == std::string(81920, 'a') || left == std::string(81920, 'b'));
-  EXPECT_EQ(names(), std::vector<std::string>({"model.h5"}));
-}
-
 TEST_F(AtomicFileTest, NothingIsWrittenIntoAFolderThatTookThePlaceOfTheFirst) {
   const std::string run = in_folder("run");
   const std::string moved = in_folder("moved");
@@ -165,10 +106,6 @@ TEST_F(AtomicFileTest, NothingIsWrittenIntoAFolderThatTookThePlaceOfTheFirst) {
     fs::remove_all(run);
     fs::rename(moved, run);
   }
-}
-
-TEST_F(AtomicFileTest, NoTwoTemporaryNamesAreAlike) {
-  EXPECT_NE(temporary_name(in_folder("model.h5")), temporary_name(in_folder("model.h5")));
 }
 
 TEST_F(AtomicFileTest, BytesThatAreReplacedMayStillBeInTheBuffer) {

@@ -67,9 +67,5 @@ TEST_F(FolderLeaseTest, OneThatWasTakenIsLostAndNotGivenUp) {
   EXPECT_FALSE(second.lost());
 }
 
-TEST_F(FolderLeaseTest, RefusesAFolderThatIsNotThere) {
-  EXPECT_THROW(FolderLease(in_folder("missing"), "me", kPatient), DataError);
-}
-
 }  // namespace
 }  // namespace ventris::data

@@ -77,16 +77,6 @@ bool is_confined(pid_t child) {
   return first_line(fmt::format("/proc/{}/comm", child)) == "hdf5-reader";
 }
 
-TEST_F(Hdf5Child, ServesAllThreads) {
-  std::vector<std::thread> threads;
-  for (int i = 0; i < 4; ++i) {
-    threads.emplace_back([&] {
-      for (int read = 0; read < 5; ++read) expect_readable();
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
-}
-
 TEST_F(Hdf5Child, HasNoFileAndNoEnvironmentOfTheProgram) {
   const FileHandle open = open_to_read(path());
   ASSERT_EQ(::setenv("PMIX_NAMESPACE", "1", 1), 0);

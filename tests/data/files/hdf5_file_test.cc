@@ -127,15 +127,6 @@ TEST_F(Hdf5FileTest, WhatIsWrittenIsReadBack) {
   EXPECT_EQ(weights, (std::vector<float>{1.5f, -2.0f, 0.0f, 3.25f, 1e-30f, 6.0f}));
 }
 
-TEST_F(Hdf5FileTest, DatasetsComeInTheOrderOfCreation) {
-  const std::string path = in_folder("a.h5");
-  write_sample(path);
-  const Hdf5Reader reader(path);
-  EXPECT_EQ(reader.datasets("/model"),
-            (std::vector<std::string>{"/model/zeta/weight", "/model/alpha/weight"}));
-  EXPECT_EQ(reader.datasets("/").back(), "/tokens");
-}
-
 TEST_F(Hdf5FileTest, EveryElementTypeMakesTheRoundTrip) {
   const std::string path = in_folder("a.h5");
   const double doubles[2] = {1.0 / 3.0, -0.0};
@@ -233,19 +224,6 @@ TEST_F(Hdf5FileTest, AFlippedByteAnywhereIsRefusedByName) {
   EXPECT_NO_THROW(Hdf5Reader{path});
 }
 
-TEST_F(Hdf5FileTest, ATruncatedOrLongerFileIsRefused) {
-  const std::string path = in_folder("a.h5");
-  write_sample(path);
-  const std::string good = bytes_of(path);
-  for (const size_t length :
-       {size_t{0}, size_t{7}, size_t{511}, size_t{512}, good.size() / 2, good.size() - 1}) {
-    put("a.h5", good.substr(0, length));
-    message_of(ErrorKind::kBadData, [&] { const Hdf5Reader reader(path); });
-  }
-  put("a.h5", good + "x");
-  message_of(ErrorKind::kBadData, [&] { const Hdf5Reader reader(path); });
-}
-
 TEST_F(Hdf5FileTest, AMissingFileAndAForeignFileAreTold) {
   message_of(ErrorKind::kMissingInput, [&] { const Hdf5Reader reader(in_folder("absent.h5")); });
   put("foreign", std::string(4096, 'a'));
@@ -270,14 +248,6 @@ TEST_F(Hdf5FileTest, AnotherTypeOrShapeIsRefused) {
   message_of(ErrorKind::kBadData, [&] { reader.double_attribute("/", "step"); });
   message_of(ErrorKind::kBadData, [&] { reader.read_bytes("/absent"); });
   message_of(ErrorKind::kBadData, [&] { reader.read_bytes("/tokens"); });
-}
-
-TEST_F(Hdf5FileTest, WithoutCommitNothingIsLeft) {
-  {
-    Hdf5Writer writer(in_folder("a.h5"));
-    writer.create("/tokens", ElementType::kI32, 5);
-  }
-  EXPECT_EQ(files(), 0);
 }
 
 TEST_F(Hdf5FileTest, AHalfWrittenDatasetIsNotCommitted) {

@@ -75,16 +75,6 @@ TEST(CachedEncoderTest, OddLinesGiveTheIdsOfTheTokenizer) {
   }
 }
 
-TEST(CachedEncoderTest, UnigramModelsAreCovered) {
-  EXPECT_TRUE(words_are_independent(train_with({{"model_type", "unigram"}, {"vocab_size", "100"}})));
-}
-
-TEST(CachedEncoderTest, ModelsOfWordsAndCharactersAreCovered) {
-  for (const char* kind : {"word", "char"}) {
-    EXPECT_TRUE(words_are_independent(train_with({{"model_type", kind}, {"vocab_size", "50"}}))) << kind;
-  }
-}
-
 TEST(CachedEncoderTest, ModelsWithTagsAreCovered) {
   Strings lines;
   const char* const tags[] = {"<bt> ", "<bt>", "<bt>fox ", " fox", "foxes <bt> ", "<bt><bt>\t", "x<bt>"};

@@ -346,33 +346,5 @@ TEST(SubwordSamplerTest, ModelsWithoutAChoiceAreRefused) {
       contains(message_of(ErrorKind::kBadConfiguration, [&] { SubwordSampler(unused, 0.1); }), "unused"));
 }
 
-TEST(SubwordSamplerSharedTest, SharedTextGivesTheIdsOfTheTokenizer) {
-  Strings lines;
-  for (const char* path : {"multi30k/raw/val.cs.gz", "multi30k/raw/val.fr.gz", "tatoeba-en-de/dev.de.gz",
-                           "tanaka-en-ja-50k/dev.ja.gz", "python-docs-en-fr/train.fr.gz",
-                           "wmt-newstest/newstest2013.en-de.de.gz"}) {
-    VENTRIS_NEEDS_SHARED_DATA(path);
-    const Strings more = lines_of(shared_data(path), 700);
-    lines.insert(lines.end(), more.begin(), more.end());
-  }
-  for (const TokenizerKind kind : {TokenizerKind::kBpe, TokenizerKind::kUnigram}) {
-    TokenizerTraining options;
-    options.kind = kind;
-    options.vocab_size = 4000;
-    options.character_coverage = 0.999;
-    const Tokenizer tokenizer(train_tokenizer(lines, options), "test");
-    SubwordSampler sampler(tokenizer, kind == TokenizerKind::kBpe ? 0.0 : kBestOnly);
-    SubwordSampler varied(tokenizer, 0.1);
-    Ids ids;
-    for (const std::string& line : lines) {
-      const Ids plain = tokenizer.encode(line);
-      sampler.sample(line, 1, ids);
-      ASSERT_EQ(ids, plain) << line;
-      varied.sample(line, 1, ids);
-      ASSERT_EQ(tokenizer.decode(ids), tokenizer.decode(plain)) << line;
-    }
-  }
-}
-
 }  // namespace
 }  // namespace ventris::data
