@@ -34,14 +34,15 @@ void remove_pieces(Row& row, std::vector<int64_t>& lengths, const std::vector<bo
   lengths.resize(kept);
 }
 
-/// What the tokenizer gets: the line or its variant, with a tag before it.
-std::string encoded_text(std::string_view line, const std::string& tag, Variant variant) {
-  const std::string text = variant_of(line, variant);
-  return tag.empty() ? text : tag + " " + text;
+/// What the tokenizer gets: the line, with a tag before it. `text` may hold the bytes.
+std::string_view with_tag(const std::string& tag, std::string_view line, std::string& text) {
+  if (tag.empty()) return line;
+  text = tag + " ";
+  return text += line;
 }
 
-/// Counts the tokens of a line in those of encoded_text(): without its tag, which is the token check_tags()
-/// found, or two where the tokenizer has the space before it as a token.
+/// Counts the tokens of a line in those of the line with a tag before it: without the tag, which is the token
+/// check_tags() found, or two where the tokenizer has the space before it as a token.
 class LineTokens {
  public:
   LineTokens(const Tokenizer& tokenizer, const std::string& tag) {
@@ -97,7 +98,6 @@ bool PairBlock::read(PairReader& reader) {
         file_ = reader.file();
         first_line_ = reader.line_number();
         first_had_mark_ = pair.had_mark;
-        first_pair_ = reader.pairs() - 1;
       }
       source_lines_.add(pair.source);
       target_lines_.add(pair.target);
@@ -118,7 +118,6 @@ void PairBlock::encode(PairEncoder& encoder, const PairSet& set) {
       set.files[file_].target.empty() ? source_path : shown(set.files[file_].target);
   const std::string source_tag = set.corpus == nullptr ? "" : set.corpus->source_tag;
   const std::string target_tag = set.corpus == nullptr ? "" : set.corpus->target_tag;
-  const VariantChoice variants(set.corpus == nullptr ? TrainingCorpus{} : *set.corpus, options.seed);
   const LineTokens source_tokens(encoder.source().tokenizer(), source_tag);
   const LineTokens target_tokens(encoder.target().tokenizer(), target_tag);
   const auto max_length = static_cast<size_t>(options.max_length);
@@ -133,14 +132,8 @@ void PairBlock::encode(PairEncoder& encoder, const PairSet& set) {
     const int64_t line = first_line_ + static_cast<int64_t>(i);
     const CleanLine source = clean_line(source_lines_[i], source_scratch, source_path, line);
     const CleanLine target = clean_line(target_lines_[i], target_scratch, target_path, line);
-    const Variant variant = variants.of(first_pair_ + static_cast<int64_t>(i));
-    const bool is_changed = variant != Variant::kNone || !source_tag.empty() || !target_tag.empty();
-    if (is_changed) {
-      source_text = encoded_text(source.text, source_tag, variant);
-      target_text = encoded_text(target.text, target_tag, variant);
-    }
-    const std::string_view encoded_source = is_changed ? source_text : source.text;
-    const std::string_view encoded_target = is_changed ? target_text : target.text;
+    const std::string_view encoded_source = with_tag(source_tag, source.text, source_text);
+    const std::string_view encoded_target = with_tag(target_tag, target.text, target_text);
     encoder.source().encode(encoded_source, source_ids);
     encoder.target().encode(encoded_target, target_ids);
     ++counts_.read;
@@ -183,7 +176,6 @@ void PairBlock::encode(PairEncoder& encoder, const PairSet& set) {
                       .key = set.drop && options.drop_duplicates != Likeness::kNone
                                  ? key_of_pair(source.text, target.text, options.drop_duplicates)
                                  : TextKey{},
-                      .variant = variant,
                       .repaired_crlf = source.repaired_crlf || target.repaired_crlf,
                       .repaired_nul = source.repaired_nul || target.repaired_nul,
                       .repaired_bom = i == 0 && first_had_mark_});
@@ -231,8 +223,6 @@ void PairBlock::finish(KeySet* seen, const PairSet& set, const TokenizerPair& to
     count_repair(pair.repaired_nul, counts_.repaired_nul, "repaired_nul");
     count_repair(pair.repaired_bom, counts_.repaired_bom, "repaired_bom");
     if (!reasons.empty()) report_line(set, pair.line, reasons, "kept");
-    counts_.lowercased += pair.variant == Variant::kLowercase ? 1 : 0;
-    counts_.titlecased += pair.variant == Variant::kTitlecase ? 1 : 0;
     counts_.weights += static_cast<double>(weights_[i]);
   }
   for (const auto& [pair, characters] : unknown_) add_characters(counts_.unknown_characters, characters);
@@ -285,8 +275,8 @@ void add(PrepareCounts& sum, const PrepareCounts& counts) {
        {&PrepareCounts::read, &PrepareCounts::kept, &PrepareCounts::empty, &PrepareCounts::overlap,
         &PrepareCounts::too_long, &PrepareCounts::bad_ratio, &PrepareCounts::duplicate,
         &PrepareCounts::near_duplicate, &PrepareCounts::repaired_crlf, &PrepareCounts::repaired_nul,
-        &PrepareCounts::repaired_bom, &PrepareCounts::lowercased, &PrepareCounts::titlecased,
-        &PrepareCounts::source_tokens, &PrepareCounts::target_tokens, &PrepareCounts::unknown_tokens}) {
+        &PrepareCounts::repaired_bom, &PrepareCounts::source_tokens, &PrepareCounts::target_tokens,
+        &PrepareCounts::unknown_tokens}) {
     sum.*count += counts.*count;
   }
   sum.weights += counts.weights;

@@ -9,7 +9,6 @@
 
 #include "data/corpus_writer.h"
 #include "data/pair_keys.h"
-#include "data/pair_variants.h"
 #include "data/prepare.h"
 
 // Private to data/: a block of sentence pairs in prepare().
@@ -82,7 +81,6 @@ class PairBlock {
   struct Pair {
     int64_t line;
     TextKey key;
-    Variant variant;
     bool repaired_crlf;
     bool repaired_nul;
     bool repaired_bom;
@@ -96,7 +94,6 @@ class PairBlock {
   size_t file_ = 0;
   int64_t first_line_ = 1;
   bool first_had_mark_ = false;
-  int64_t first_pair_ = 0;  // of all files, from 0
   int64_t bytes_read_ = 0;  // of the files up to here, and pairs
   int64_t pairs_read_ = 0;
   Lines source_lines_;

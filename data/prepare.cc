@@ -14,7 +14,6 @@
 #include "data/pair_block.h"
 #include "data/pair_encoder.h"
 #include "data/pair_reader.h"
-#include "data/prepare_append.h"
 #include "data/prepare_checks.h"
 #include "data/prepare_input.h"
 #include "data/prepare_record.h"
@@ -42,11 +41,9 @@ class DroppedReport {
 };
 
 /// Lines that no side of a training pair may be: those of validation and of the held-out files.
-KeySet held_out_lines(const PrepareOptions& options, const std::string& standard_input,
-                      const AppendedCorpus* appended) {
+KeySet held_out_lines(const PrepareOptions& options, const std::string& standard_input) {
   const Likeness likeness = options.drop_overlap;
   KeySet keys(likeness);
-  if (appended != nullptr) appended->add_valid_lines(keys, likeness);
   const auto add_lines = [&](const std::string& path) {
     TextReader reader(path == "-" ? standard_input : path, shown(path));
     std::string line;
@@ -175,16 +172,8 @@ bool any_is_weighted(const std::vector<TrainingCorpus>& corpora, const std::stri
 
 }  // namespace
 
-PrepareReport prepare(const PrepareOptions& given) {
-  check_options(given);
-  PrepareOptions options = given;
-  std::optional<AppendedCorpus> appended;
-  if (!given.append_to.empty()) {
-    appended.emplace(given);
-    options.tokenizer_model = given.append_to;
-    options.tokenizer_models = appended->corpus().tokenizers().models();
-    options.keep_text = appended->corpus().has_text();
-  }
+PrepareReport prepare(const PrepareOptions& options) {
+  check_options(options);
   DroppedReport report(options.dropped_report);
   const StandardInputCopy standard_input(options);
   check_readable(options, standard_input.path());
@@ -197,13 +186,10 @@ PrepareReport prepare(const PrepareOptions& given) {
   const TokenizerPair& tokenizers = prepared.tokenizers;
   check_tags(options, tokenizers);
   std::optional<KeySet> held_out;
-  if (options.drop_overlap != Likeness::kNone) {
-    held_out.emplace(held_out_lines(options, standard_input.path(), appended ? &*appended : nullptr));
-  }
-  const bool weighted = any_is_weighted(options.corpora, standard_input.path()) ||
-                        (appended && appended->corpus().train().weighted());
+  if (options.drop_overlap != Likeness::kNone)
+    held_out.emplace(held_out_lines(options, standard_input.path()));
+  const bool weighted = any_is_weighted(options.corpora, standard_input.path());
   CorpusWriter writer(options.output, tokenizers, {.weights = weighted, .text = options.keep_text});
-  if (appended) appended->write_parts(writer);
   SetEncoder encoder(options, standard_input.path(), tokenizers, report);
   PrepareReport result;
   SetRecord train;
@@ -222,7 +208,6 @@ PrepareReport prepare(const PrepareOptions& given) {
     train.inputs.insert(train.inputs.end(), record.inputs.begin(), record.inputs.end());
     result.corpora.push_back({corpus, record.counts});
   }
-  if (appended) appended->write_valid(writer);
   const auto encode_valid = [&](const std::string& name, const std::vector<PairFiles>& files) {
     return encoder.encode({.name = name,
                            .drop = false,
@@ -245,12 +230,10 @@ PrepareReport prepare(const PrepareOptions& given) {
   writing.phase = "writing";
   if (options.progress) options.progress(writing);
   write_attributes(writer, options, tokenizers, train, valid);
-  if (appended) appended->check_still_there();
   report.commit();
   writer.commit();
   result.train = train.counts;
   result.valid = valid.counts;
-  result.appended_to_pairs = appended ? appended->corpus().train().size() : 0;
   result.tokenizer_sentences = prepared.sentences;
   result.vocab_size = tokenizers.target().vocab_size();
   result.source_tokenizer_sentences = prepared.source_sentences;

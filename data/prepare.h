@@ -32,8 +32,6 @@ struct TrainingCorpus {
   std::string weights = "";  // a file with a number for each pair of all files: the weight of its loss
   std::string source_tag = "";
   std::string target_tag = "";
-  double lowercase_rate = 0.0;  // share of the pairs whose two sides are lowercased instead
-  double titlecase_rate = 0.0;  // and that whose words begin with capitals instead
 };
 
 /// What counts as the same text: nothing; equal text; text that is equal without case, punctuation, digits
@@ -53,7 +51,6 @@ struct PrepareOptions {
   std::vector<TrainingCorpus> corpora;
   std::vector<PairFiles> valid;                // the set "valid"; empty: none
   std::vector<NamedValidSet> valid_sets = {};  // further sets
-  std::string append_to;                       // a corpus file, whose parts come before `corpora`; "": none
   std::string tokenizer_model;                 // file of a SentencePiece model; empty: train one
   std::string source_tokenizer_model;  // file of that of sources; then `tokenizer_model` is that of targets
   TokenizerModels tokenizer_models;    // if tokenizer_model is a file of another kind: what it holds
@@ -65,7 +62,6 @@ struct PrepareOptions {
   Likeness drop_overlap = Likeness::kNone;     // pairs with a side that is a line of validation or `held_out`
   std::vector<std::string> held_out;           // files of such lines
   bool keep_text = false;                      // writes the text that was encoded, too
-  uint64_t seed = 1;                           // of the choice of lowercased and titlecased pairs
   int threads = 1;
   std::string output;          // corpus.h5
   std::string dropped_report;  // file: one line for each dropped or repaired pair; "": no file
@@ -86,8 +82,6 @@ struct PrepareCounts {
   int64_t repaired_crlf = 0;  // kept; a carriage return before the line end removed
   int64_t repaired_nul = 0;   // kept; NUL bytes replaced by spaces
   int64_t repaired_bom = 0;   // kept; a byte order mark at the beginning of a file removed
-  int64_t lowercased = 0;     // kept, as such a variant
-  int64_t titlecased = 0;
   double weights = 0.0;       // sum over kept pairs
   int64_t source_tokens = 0;  // of kept pairs, without marks
   int64_t target_tokens = 0;
@@ -101,10 +95,9 @@ struct PreparedCorpus {
 };
 
 struct PrepareReport {
-  std::vector<PreparedCorpus> corpora;  // in their order, without those of `append_to`
+  std::vector<PreparedCorpus> corpora;  // in their order
   PrepareCounts train;                  // their sum
   PrepareCounts valid;
-  int64_t appended_to_pairs = 0;    // training pairs taken from `append_to`
   int64_t tokenizer_sentences = 0;  // that trained the tokenizer, or that of targets; 0 if it was given
   int32_t vocab_size = 0;
   int64_t source_tokenizer_sentences = 0;  // of sources, if they have their own

@@ -83,11 +83,6 @@ void check_outputs(const PrepareOptions& options) {
       fail(ErrorKind::kUsage, "{} is also an input; give another file", output);
     }
   }
-  std::error_code error;
-  if (!options.append_to.empty() && fs::equivalent(options.append_to, options.dropped_report, error)) {
-    fail(ErrorKind::kUsage, "{} is the corpus that is appended to; give another file for the report",
-         options.dropped_report);
-  }
   if (fs::path(options.output).lexically_normal() == fs::path(options.dropped_report).lexically_normal()) {
     fail(ErrorKind::kUsage, "{} cannot be the corpus file and the report of dropped pairs", options.output);
   }
@@ -99,11 +94,10 @@ void check_tokenizers(const PrepareOptions& options) {
     fail(ErrorKind::kUsage, "{} is the tokenizer of sources, but none of targets is given",
          options.source_tokenizer_model);
   }
-  const bool given = !options.tokenizer_model.empty() || !options.append_to.empty();
-  if (given && options.source_vocab_size > 0) {
+  if (!options.tokenizer_model.empty() && options.source_vocab_size > 0) {
     fail(ErrorKind::kUsage,
          "a vocabulary of {} tokens is to be trained on the sources, but the tokenizer is that of {}",
-         options.source_vocab_size, options.append_to.empty() ? options.tokenizer_model : options.append_to);
+         options.source_vocab_size, options.tokenizer_model);
   }
 }
 
@@ -133,18 +127,6 @@ void check_tag(const TrainingCorpus& corpus, const std::string& tag) {
   }
 }
 
-void check_rates(const TrainingCorpus& corpus) {
-  const auto is_share = [](double rate) { return rate >= 0.0 && rate <= 1.0; };
-  if (!is_share(corpus.lowercase_rate) || !is_share(corpus.titlecase_rate) ||
-      !is_share(corpus.lowercase_rate + corpus.titlecase_rate)) {
-    fail(
-        ErrorKind::kBadConfiguration,
-        "the rates of lowercased and titlecased pairs of {} are {} and {}; each and their sum must be from 0 "
-        "to 1",
-        corpus.name, corpus.lowercase_rate, corpus.titlecase_rate);
-  }
-}
-
 void check_corpora(const PrepareOptions& options) {
   if (options.corpora.empty())
     fail(
@@ -159,7 +141,6 @@ void check_corpora(const PrepareOptions& options) {
     if (corpus.files.empty()) fail(ErrorKind::kUsage, "the corpus {} has no files", corpus.name);
     check_tag(corpus, corpus.source_tag);
     check_tag(corpus, corpus.target_tag);
-    check_rates(corpus);
   }
   std::set<std::string> valid;
   for (const NamedValidSet& set : options.valid_sets) {
@@ -197,10 +178,7 @@ void check_options(const PrepareOptions& options) {
   if (options.drop_overlap != Likeness::kNone && options.held_out.empty() &&
       all_valid_files(options).empty()) {
     fail(ErrorKind::kUsage,
-         "--drop-overlap compares with the lines of --valid-sets and --overlap-files; give one of them{}",
-         options.append_to.empty()
-             ? ""
-             : ", also for the validation pairs of the corpus, of which it keeps the target lines alone");
+         "--drop-overlap compares with the lines of --valid-sets and --overlap-files; give one of them");
   }
   check_outputs(options);
   const AtomicFile creatable(options.output);  // before the text is read
@@ -211,7 +189,6 @@ void check_room(const PrepareOptions& options, int64_t input_bytes) {
   constexpr int64_t kWidthOfToken = 2;
   int64_t needed = input_bytes / kBytesOfTextPerToken * kWidthOfToken;
   if (options.keep_text) needed += input_bytes / 2;
-  if (!options.append_to.empty()) needed += static_cast<int64_t>(fs::file_size(options.append_to));
   struct statvfs disk {};
   if (::statvfs(folder_of(options.output).c_str(), &disk) != 0) return;
   const uint64_t room = static_cast<uint64_t>(disk.f_bavail) * disk.f_frsize;

@@ -3,13 +3,11 @@
 
 #include <array>
 #include <cstdint>
-#include <memory>
 #include <nlohmann/json.hpp>
 #include <utility>
 
 #include "data/corpus_writer.h"
 #include "data/files/file_io.h"
-#include "data/files/hdf5_reader.h"
 #include "data/files/json_text.h"
 #include "data/prepare_tokenizer.h"
 
@@ -31,8 +29,6 @@ std::vector<std::pair<std::string, int64_t>> named_counts(const PrepareCounts& c
           {"dropped_near_duplicate", counts.near_duplicate},
           {"repaired_crlf", counts.repaired_crlf},
           {"repaired_nul", counts.repaired_nul},
-          {"lowercased", counts.lowercased},
-          {"titlecased", counts.titlecased},
           {"source_words", counts.source_tokens},
           {"target_words", counts.target_tokens},
           {"unknown_words", counts.unknown_tokens}};
@@ -61,14 +57,6 @@ const char* name_of(Likeness likeness) {
   return kNames[static_cast<size_t>(likeness)];
 }
 
-/// Lists of inputs, one after the other.
-std::string joined(const std::string& before, const Json& list) {
-  Json all = try_ordered_json(before);
-  if (!all.is_array()) all = Json::array();
-  all.insert(all.end(), list.begin(), list.end());
-  return json_text(all);
-}
-
 }  // namespace
 
 std::string part_details(const TrainingCorpus& corpus, const SetRecord& record,
@@ -80,9 +68,6 @@ std::string part_details(const TrainingCorpus& corpus, const SetRecord& record,
   details["weights_mean"] = counts.kept == 0 ? 0.0 : counts.weights / static_cast<double>(counts.kept);
   details["source_tag"] = corpus.source_tag;
   details["target_tag"] = corpus.target_tag;
-  details["lowercase_rate"] = corpus.lowercase_rate;
-  details["titlecase_rate"] = corpus.titlecase_rate;
-  details["seed"] = options.seed;
   details["max_length"] = options.max_length;
   details["max_length_ratio"] = options.max_length_ratio;
   details["drop_duplicates"] = name_of(options.drop_duplicates);
@@ -92,30 +77,20 @@ std::string part_details(const TrainingCorpus& corpus, const SetRecord& record,
 
 void write_attributes(CorpusWriter& writer, const PrepareOptions& options, const TokenizerPair& tokenizers,
                       const SetRecord& train, const SetRecord& valid) {
-  const std::unique_ptr<const Hdf5Reader> before =
-      options.append_to.empty() ? nullptr : std::make_unique<const Hdf5Reader>(options.append_to);
-  const auto number_before = [&](const std::string& name) {
-    return before != nullptr && before->has_attribute("/", name) ? before->int_attribute("/", name) : 0;
-  };
-  const auto text_before = [&](const std::string& name) {
-    return before != nullptr && before->has_attribute("/", name) ? before->string_attribute("/", name) : "";
-  };
   for (const auto& [set, record] : {std::pair("train", &train), {"valid", &valid}}) {
     for (const auto& [name, count] : named_counts(record->counts, record == &train)) {
-      const std::string attribute = fmt::format("{}_{}", set, name);
-      writer.write_attribute(attribute, count + number_before(attribute));
+      writer.write_attribute(fmt::format("{}_{}", set, name), count);
     }
   }
   writer.write_attribute("max_length", int64_t{options.max_length});
   writer.write_attribute("max_length_ratio", options.max_length_ratio);
   const auto write_origin = [&](const char* name, const Tokenizer& tokenizer, Sides sides) {
-    const std::string origin = text_before(name);
-    writer.write_attribute(name, origin.empty() ? tokenizer_origin(options, tokenizer, sides) : origin);
+    writer.write_attribute(name, tokenizer_origin(options, tokenizer, sides));
   };
   write_origin("tokenizer_origin", tokenizers.target(), tokenizers.shared() ? Sides::kBoth : Sides::kTarget);
   if (!tokenizers.shared()) write_origin("source_tokenizer_origin", tokenizers.source(), Sides::kSource);
-  writer.write_attribute("train_inputs", joined(text_before("train_inputs"), provenance(train.inputs)));
-  writer.write_attribute("valid_inputs", joined(text_before("valid_inputs"), provenance(valid.inputs)));
+  writer.write_attribute("train_inputs", json_text(provenance(train.inputs)));
+  writer.write_attribute("valid_inputs", json_text(provenance(valid.inputs)));
 }
 
 }  // namespace ventris::data

@@ -100,12 +100,6 @@ bool has_tag(const Tokenizer& tokenizer, const std::string& tag) {
 }
 
 std::string advice_on_tag(const std::string& tag, const PrepareOptions& options) {
-  if (!options.append_to.empty()) {
-    return fmt::format(
-        "The tokenizer is that of {}: take a tag that is a piece of it, or prepare all of it again; a tag for "
-        "later is set aside when the first corpus is prepared (--user-symbols '{}')",
-        options.append_to, tag);
-  }
   if (!options.tokenizer_model.empty()) {
     return fmt::format(
         "Train it with {} as a user-defined symbol (--user-symbols), take a tag that is a piece of it, or "

@@ -25,7 +25,6 @@ struct Option {
   bool required = false;
   bool operand = false;                // given without its name
   bool from_preset = false;            // the default is that of the preset
-  bool replaceable = false;            // an input that --output may replace
   std::vector<std::string> aliases;    // other spellings on the command line, with their dashes: "-tok"
   std::vector<std::string> excludes;   // names of opposite options; one of them beside this one is an error
   std::string needs;                   // name of an option; by OptionTable::without_effect()

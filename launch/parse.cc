@@ -256,7 +256,7 @@ void check_outputs(const Command& command, const Values& flags, const Values& fr
       for (const auto& [other, words] : values) {
         const Option* const option = command.options.find(other);
         if (other == name) continue;
-        if (option != nullptr && (option->placeholder == "TEXT" || option->replaceable)) continue;
+        if (option != nullptr && option->placeholder == "TEXT") continue;
         for (const std::string& word : words) {
           if (!std::filesystem::equivalent(word, output, error)) continue;
           const bool is_output = std::ranges::find(kOutputs, other) != std::end(kOutputs);

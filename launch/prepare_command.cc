@@ -2,7 +2,6 @@
 #include <unistd.h>
 
 #include <chrono>
-#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -39,29 +38,9 @@ struct PrepareCommandOptions {
   bool json = false;
 };
 
-constexpr char kTokenizerGroup[] = "Tokenizer";
-
 /// The options of existing tokenizers, beside which those of training one are refused.
 const std::vector<std::string> kOfGiven = {"tokenizer-model", "tokenizer-from", "source-tokenizer-model",
                                            "target-tokenizer-model"};
-
-/// Each option of the tokenizer with its value.
-std::map<std::string, std::string> tokenizer_values(const OptionTable& table) {
-  std::map<std::string, std::string> values;
-  for (const Option& option : table.options()) {
-    if (option.group == kTokenizerGroup) values[option.name] = option.show();
-  }
-  return values;
-}
-
-/// --append takes the tokenizer of the file.
-void check_append(const OptionTable& table, const std::map<std::string, std::string>& defaults) {
-  for (const auto& [name, value] : tokenizer_values(table)) {
-    if (value == defaults.at(name)) continue;
-    fail(ExitCode::kUsage, "--append takes the tokenizer of the corpus, but --{} {} is given; leave it out",
-         name, value);
-  }
-}
 
 /// A tokenizer of sources needs one of targets, and the other way round.
 void check_both_given(bool source, bool target, const char* what) {
@@ -171,11 +150,6 @@ void add_corpus_options(OptionTable& table, PrepareCommandOptions& options) {
   table.texts("valid-set", "NAME SRC TGT", sets.valid_set,
               "A validation set of its own, with a name of a-z, 0-9, _ and -; may be given several times. In "
               "'ventris train' the first set decides which checkpoint is the best.");
-  table
-      .text("append", "CORPUS", options.prepare.append_to,
-            "Writes a new file, which may have the same name, with all corpora of this one as they are, its "
-            "validation pairs and its tokenizer, and the new corpora after them.")
-      .replaceable = true;
   table.group("Corpora, by name");
   table.texts(
       "source-tag", "NAME TAG", sets.source_tag,
@@ -185,12 +159,6 @@ void add_corpus_options(OptionTable& table, PrepareCommandOptions& options) {
   table.texts(
       "weights", "NAME FILE", sets.weights,
       "A number for each pair of the corpus, one in a line, at least 0: scales the loss of the pair.");
-  table.texts("lowercase-rate", "NAME RATE", sets.lowercase_rate,
-              "Share of the pairs of the corpus that are lowercased, on both sides.");
-  table.texts("titlecase-rate", "NAME RATE", sets.titlecase_rate,
-              "Share of the pairs of the corpus in which each word begins with a capital, on both sides.");
-  table.integer("seed", options.prepare.seed, {},
-                "Chooses the pairs of --lowercase-rate and --titlecase-rate, with the name and the line.");
   table.group("Pairs that are left out");
 }
 
@@ -245,7 +213,7 @@ Command prepare_command() {
   command.synopsis =
       "--train-sets SRC TGT [SRC TGT...]|--train-set NAME SRC TGT [--train-set ...] [--valid-sets SRC TGT] "
       "[--vocab-size N|--source-vocab-size N --target-vocab-size N|--tokenizer-model FILE|"
-      "--source-tokenizer-model FILE --target-tokenizer-model FILE|--tokenizer-from MODEL|--append CORPUS] "
+      "--source-tokenizer-model FILE --target-tokenizer-model FILE|--tokenizer-from MODEL] "
       "--output FILE [options]";
   command.description = {
       "Trains a SentencePiece model on both languages together, or one on each, or takes given ones. "
@@ -259,10 +227,10 @@ Command prepare_command() {
       "and NUL bytes become spaces; all are counted. "
       "Invalid UTF-8, different numbers of lines, and a damaged file are errors. "
       "Validation pairs are never dropped because of their length, only cut.",
-      "Several corpora in one file, each with its name, may have tags, weights and variants; "
+      "Several corpora in one file, each with its name, may have tags and weights; "
       "'ventris train --mix' takes shares of them. A pair is counted under the first reason that holds: a side "
-      "is empty, overlap, too long, ratio, duplicate. Tags, weights and variants do not apply to validation "
-      "pairs: what these need has to be in their text.",
+      "is empty, overlap, too long, ratio, duplicate. Tags and weights do not apply to validation pairs: "
+      "what these need has to be in their text.",
       "If the command fails, it leaves nothing at --output."};
   command.examples = {
       {"prepare --train-sets train.en train.de --valid-sets valid.en valid.de "
@@ -274,9 +242,7 @@ Command prepare_command() {
        "--drop-duplicates exact --drop-overlap near --valid-sets valid.en valid.de --output corpus.h5",
        "Clean and back-translated text, the latter with a tag, without repetitions and without validation lines:"},
       {"prepare --train-sets train.en train.ja --source-vocab-size 8000 --target-vocab-size 12000 --output corpus.h5",
-       "A vocabulary for each language, as for distant scripts:"},
-      {"prepare --append corpus.h5 --train-tsv crawled crawled.tsv --output corpus.h5",
-       "Another corpus, added to that file:"}};
+       "A vocabulary for each language, as for distant scripts:"}};
   command.common = {{"train-sets", "files to train on"},
                     {"train-set", "a corpus with a name"},
                     {"valid-sets", "files to validate on"},
@@ -299,7 +265,7 @@ Command prepare_command() {
                "Drops training pairs whose longer side has more than X times the tokens of the shorter, "
                "both plus one; at least 1, or 0 to keep all.");
   add_cleaning_options(table, *options);
-  table.group(kTokenizerGroup);
+  table.group("Tokenizer");
   table.integer("vocab-size", prepare.tokenizer.vocab_size, {.min = data::kMinVocabulary, .max = 1000000},
                 "Tokens of the vocabulary to train, shared by both languages.");
   add_side_vocabulary(table, "source", prepare.source_vocab_size);
@@ -365,10 +331,7 @@ Command prepare_command() {
   table.number("log-seconds", options->log_seconds, {.min = 0, .max = 1e7},
                "Seconds between lines of progress where messages go to no terminal; 0: none.");
   table.toggle("json", options->json, "Prints one JSON object.");
-  command.run = [options, with_values = table, defaults = tokenizer_values(table)](Job& job) {
-    if (!options->prepare.append_to.empty()) check_append(with_values, defaults);
-    return run_prepare(*options, job);
-  };
+  command.run = [options](Job& job) { return run_prepare(*options, job); };
   return command;
 }
 

@@ -34,8 +34,6 @@ nlohmann::json to_json(const data::PrepareCounts& counts) {
           {"repaired_crlf", counts.repaired_crlf},
           {"repaired_nul", counts.repaired_nul},
           {"repaired_bom", counts.repaired_bom},
-          {"lowercased", counts.lowercased},
-          {"titlecased", counts.titlecased},
           {"weights_mean", mean_weight(counts)},
           {"source_words", counts.source_tokens},
           {"target_words", counts.target_tokens},
@@ -60,8 +58,6 @@ std::string describe_counts(const std::string& name, const data::PrepareCounts& 
   line(counts.repaired_crlf, "repaired: carriage return removed from the line end");
   line(counts.repaired_nul, "repaired: NUL bytes replaced by spaces");
   line(counts.repaired_bom, "repaired: byte order mark removed from the beginning of a file");
-  line(counts.lowercased, "replaced: lowercased");
-  line(counts.titlecased, "replaced: titlecased");
   if (!counts.unknown_characters.empty())
     text += fmt::format("  unknown to the vocabulary: {}\n", data::listing(counts.unknown_characters));
   return text;
@@ -91,7 +87,6 @@ nlohmann::json prepare_json(const data::PrepareReport& report) {
   nlohmann::json result = {{"digest", report.digest},
                            {"vocab_size", report.vocab_size},
                            {"tokenizer_sentences", report.tokenizer_sentences},
-                           {"appended_to_pairs", report.appended_to_pairs},
                            {"corpora", corpora},
                            {"train", to_json(report.train)},
                            {"valid", to_json(report.valid)}};
@@ -110,9 +105,6 @@ std::string prepare_text(const data::PrepareReport& report) {
   if (report.source_vocab_size > 0) add_training("tokenizer of sources", report.source_tokenizer_sentences);
   add_training(report.source_vocab_size > 0 ? "tokenizer of targets" : "tokenizer",
                report.tokenizer_sentences);
-  if (report.appended_to_pairs > 0) {
-    text += fmt::format("as before: {} training pairs\n", grouped(report.appended_to_pairs));
-  }
   for (const data::PreparedCorpus& prepared : report.corpora) text += describe_counts(prepared);
   if (report.corpora.size() > 1) text += describe_counts("all", report.train, false);
   if (report.valid.read > 0) text += describe_counts("valid", report.valid, true);

@@ -41,15 +41,6 @@ void for_each_group(const std::string& option, const std::string& form,
   for (size_t i = 0; i < values.size(); i += size) take(&values[i]);
 }
 
-double rate_of(const std::string& option, const std::string& name, const std::string& text) {
-  double rate = 0.0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), rate);
-  if (error != std::errc() || end != text.data() + text.size() || !(rate >= 0.0 && rate <= 1.0)) {
-    fail(ExitCode::kUsage, "--{} {} {}: expected a rate from 0 to 1, such as 0.1", option, name, text);
-  }
-  return rate;
-}
-
 bool is_same_file(const std::string& a, const std::string& b) {
   std::error_code error;
   return std::filesystem::equivalent(a, b, error);
@@ -108,14 +99,6 @@ std::vector<data::TrainingCorpus> training_corpora(const SetOptions& options) {
       [](data::TrainingCorpus& corpus, const std::string& tag) { corpus.target_tag = tag; });
   set("weights", "NAME FILE", options.weights,
       [](data::TrainingCorpus& corpus, const std::string& path) { corpus.weights = path; });
-  set("lowercase-rate", "NAME RATE", options.lowercase_rate,
-      [](data::TrainingCorpus& corpus, const std::string& rate) {
-        corpus.lowercase_rate = rate_of("lowercase-rate", corpus.name, rate);
-      });
-  set("titlecase-rate", "NAME RATE", options.titlecase_rate,
-      [](data::TrainingCorpus& corpus, const std::string& rate) {
-        corpus.titlecase_rate = rate_of("titlecase-rate", corpus.name, rate);
-      });
   return corpora;
 }
 

@@ -20,8 +20,6 @@ struct SetOptions {
   std::vector<std::string> valid_set;   // NAME SRC TGT
   std::vector<std::string> source_tag;  // NAME TAG, and so on
   std::vector<std::string> target_tag;
-  std::vector<std::string> lowercase_rate;
-  std::vector<std::string> titlecase_rate;
   std::vector<std::string> weights;
 };
 

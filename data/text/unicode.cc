@@ -128,11 +128,6 @@ std::u32string lower(std::u32string_view text) {
   return result;
 }
 
-char32_t capital(char32_t c) {
-  const auto title = static_cast<char32_t>(u_totitle(point(c)));
-  return simple_lower(title) == c ? title : c;
-}
-
 std::string lower_utf8(std::string_view text) {
   if (std::none_of(text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) >= 0x80; })) {
     std::string bytes(text);

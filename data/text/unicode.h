@@ -28,9 +28,6 @@ bool is_han(char32_t c);  // Chinese characters, also of Japanese
 
 /// As Python's str.lower: full mapping, with the rule for a final capital sigma.
 std::u32string lower(std::u32string_view text);
-/// The capital of a letter at the beginning of a word; any other character, and letters without one
-/// (Georgian, the German sharp s), unchanged.
-char32_t capital(char32_t c);
 /// The same as lower() for UTF-8 text.
 std::string lower_utf8(std::string_view text);
 

@@ -115,8 +115,6 @@ class DataHabits(support.CommandLineTest):
         self.assertIn("mixed", outputs["Stages and shares"])
         self.assertEqual(len(self.read(self.path("test.fr")).splitlines()), 24)
         self.assertRegex(outputs["Weights"], r"weights: 0\.\d+ in the mean")
-        self.assertIn("as before: ", outputs["Another corpus later"])
-        self.assertRegex(outputs["Case"], "replaced: lowercased")
         self.assertRegex(outputs["What a step saw"], r"(?m)^1\t\d+\tfirst\tclean\t\d+\t0\t\d+\t\d+\t")
 
 

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ventris prepare with several corpora: names, forms of input, tags, weights, variants, what is left out, --append."""
+"""ventris prepare with several corpora: names, forms of input, tags, weights, what is left out."""
 
-import fcntl
 import gzip
 import json
 import lzma
@@ -158,37 +157,6 @@ class PrepareCorpora(support.CommandLineTest):
         ):
             self.refused(64, "--train-set", "bt", *tagged, *options, says=says)
 
-    def test_variants(self):
-        files = self.side_files("cased", 0, 300)
-        sides = [self.lines(f"train.{side}", 0, 300) for side in ("en", "de")]
-        sides = [[f"A {line} in Été" for line in side] for side in sides]  # no variant leaves it as it is
-        for path, side in zip(files, sides, strict=True):
-            self.put_lines(os.path.basename(path), side)
-        options = ("--train-set", "cased", *files, "--keep-text", "--lowercase-rate", "cased", "0.3",
-                   "--titlecase-rate", "cased", "0.2", "--max-length", 10000, "--max-length-ratio", 0)  # fmt: skip
-        report = self.prepare(*options)
-        with self.open() as file:
-            kept = texts(file)
-
-        def titled(line):
-            return "".join(c.upper() if at == 0 or line[at - 1] == " " else c for at, c in enumerate(line))
-
-        counts = {"plain": 0, "lower": 0, "title": 0}
-        for source, target, en, de in zip(kept[::2], kept[1::2], *sides, strict=True):
-            forms = {"plain": (en, de), "lower": (en.lower(), de.lower()), "title": (titled(en), titled(de))}
-            (form,) = [name for name, form in forms.items() if form == (source, target)]
-            counts[form] += 1
-        corpus = report["corpora"][0]
-        self.assertEqual((counts["lower"], counts["title"]), (corpus["lowercased"], corpus["titlecased"]))
-        self.assertTrue(60 < counts["lower"] < 120 and 35 < counts["title"] < 85, counts)
-        self.prepare(*options, "--threads", 1)
-        with self.open() as file:
-            self.assertEqual(texts(file), kept)
-        self.prepare(*options, "--seed", 2)
-        with self.open() as file:
-            self.assertNotEqual(texts(file), kept)
-        self.refused(64, "--train-set", "a", *files, "--lowercase-rate", "a", "2", says="from 0 to 1")
-
     def test_a_byte_order_mark_of_a_scored_text_stays(self):
         """As sacreBLEU keeps it: five of six words match, and so on."""
         line = b"six apples are on the table\n"
@@ -278,60 +246,6 @@ class PrepareCorpora(support.CommandLineTest):
                     if reason != "kept":
                         self.assertEqual(reported.count(reason), sum(counts[reason] for counts in expected), reason)
         self.refused(64, *files, "--overlap-files", held_out, "--tokenizer-model", self.model, says="--drop-overlap")
-
-    def test_a_corpus_is_appended(self):
-        first, second = self.side_files("first", 0, 100), self.side_files("second", 100, 200)
-        valid = [self.put_lines(f"valid.{side}", self.lines(f"train.{side}", 200, 220)) for side in ("en", "de")]
-        base, whole = self.path("base.h5"), self.path("whole.h5")
-        numbers = self.put_lines("weights", ["0.5"] * 100)
-        named = ("--train-set", "first", *first), ("--train-set", "second", *second, "--source-tag", "second", "<bt>", "--weights", "second", numbers)
-        self.prepare(*named[0], *named[1], "--keep-text", "--vocab-size", 250, tokenizer=False)
-        with self.open() as file, open(self.path("tagged.model"), "wb") as out:
-            out.write(file["tokenizer"][:].tobytes())
-        common = ("--tokenizer-model", self.path("tagged.model"), "--keep-text")
-        self.succeed("prepare", *named[0], "--valid-sets", *valid, *common, "--output", base)
-        self.succeed("prepare", *named[0], *named[1], "--valid-sets", *valid, *common, "--output", whole)
-        old = self.read(base)
-        self.succeed("prepare", "--append", base, *named[1], "--output", self.path("out.h5"))
-        self.assertEqual(self.read(base), old)
-        with h5py.File(whole, "r") as expected, self.open() as found:
-            arrays = ("tokens", "offsets", "weights", "text", "text_offsets")
-            for name in (
-                *(f"train/{array}" for array in arrays),
-                "valid/tokens",
-                "valid/offsets",
-                "valid/reference_text",
-                "valid/reference_offsets",
-                "tokenizer",
-            ):
-                self.assertTrue(numpy.array_equal(expected[name][:], found[name][:]), name)
-            self.assertEqual(parts(expected), parts(found))
-            for name in ("train_pairs", "valid_pairs", "train_source_words", "train_inputs", "valid_inputs", "tokenizer_origin"):
-                self.assertEqual(expected.attrs[name], found.attrs[name], name)
-        # In place of the file itself; the first corpus keeps its bytes.
-        self.succeed("prepare", "--append", base, *named[1], "--output", base)
-        self.assertEqual(self.read(base), self.read(self.path("out.h5")))
-        self.refused(64, "--append", base, *named[1], says="already has a corpus second of 100 pairs")
-        third = ("--train-set", "third", *second)
-        for code, words, says in (
-            (64, (base, *third, "--vocab-size", 100), "--vocab-size 100 is given"),
-            (64, (base, *third, "--valid-sets", *valid), "20 validation pairs, which stay"),
-            (64, (self.corpus, *third, "--keep-text"), "without its text"),
-            (78, (base, *third, "--source-tag", "third", "<new>"), ["not one token", base, "--user-symbols '<new>'"]),
-            (66, (self.path("none.h5"), *third), "none.h5"),
-            (65, (first[0], *third), first[0]),
-        ):
-            self.refused(code, "--append", *words, says=says)
-        with open(base, "rb") as file:
-            fcntl.flock(file, fcntl.LOCK_EX)
-            self.refuse(69, "prepare", "--append", base, *third, "--output", base, says="another process appends to it")
-            self.succeed("prepare", "--append", base, *third, "--output", self.path("out.h5"))
-        # The file has no source lines of its validation pairs, which must be given.
-        leak = ("prepare", "--append", base, "--train-set", "leak", *valid, *third, "--drop-overlap", "exact")
-        self.refuse(64, *leak, "--output", self.path("out.h5"), says="--overlap-files")
-        text = support.run(*leak, "--overlap-files", *valid, "--output", self.path("out.h5"))
-        self.assertEqual(text.returncode, 65, "nothing of the corpus leak remains")
-        self.assertIn(b"none of the 20 training pairs of leak remains", text.stderr)
 
     def test_names_and_groups(self):
         files = self.side_files("some", 0, 20)

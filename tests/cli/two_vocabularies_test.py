@@ -74,20 +74,13 @@ class PrepareTwoVocabularies(support.CommandLineTest):
                     expected = subprocess.run(words, stdin=lines, capture_output=True, check=True).stdout.decode()
                 self.assertEqual(found[side], [[int(token) for token in line.split()] for line in expected.splitlines()])
 
-    def test_models_are_given_or_taken_from_a_file_and_text_is_added_with_both(self):
+    def test_models_are_given_or_taken_from_a_file(self):
         expected = train_ids(self.output)
         output = self.path("given.h5")
         for options, of in ((self.given, "source.model"), (("--tokenizer-from", self.output), "two.h5")):
             self.succeed(*self.words(*options, output=output))
             self.assertEqual(train_ids(output), expected)
             self.assertEqual(origin(output, "source"), {"given": of})
-        more = ("prepare", "--append", self.output, "--train-set", "more", *self.text.values(), "--output", output)
-        self.succeed(*more)
-        for side in SIDES:
-            self.assertEqual(train_ids(output)[side], expected[side] * 2)
-            self.assertEqual(model(output, side), model(self.output, side))
-            self.assertEqual(origin(output, side), origin(self.output, side))
-        self.refuse(64, *more, *self.two[:2], says="--append takes the tokenizer of the corpus, but --source-vocab-size")
 
     def test_contradictions(self):
         for options, says in (

@@ -379,11 +379,6 @@ TEST_F(PrepareTest, BadOptionsAreRefused) {
   refused(ErrorKind::kUsage, [](PrepareOptions& o) { o.corpora[0].source_tag = "two words"; });
   refused(ErrorKind::kUsage, [](PrepareOptions& o) { o.corpora[0].files = {{"-", "-"}}; });
   refused(ErrorKind::kUsage, [](PrepareOptions& o) { o.held_out = {o.valid[0].source}; });
-  refused(ErrorKind::kBadConfiguration, [](PrepareOptions& o) { o.corpora[0].lowercase_rate = 1.5; });
-  refused(ErrorKind::kBadConfiguration, [](PrepareOptions& o) {
-    o.corpora[0].lowercase_rate = 0.6;
-    o.corpora[0].titlecase_rate = 0.6;
-  });
   refused(ErrorKind::kUsage, [](PrepareOptions& o) { o.output.clear(); });
   refused(ErrorKind::kBadConfiguration, [](PrepareOptions& o) { o.max_length = 0; });
   refused(ErrorKind::kBadConfiguration, [](PrepareOptions& o) { o.max_length_ratio = 0.5; });

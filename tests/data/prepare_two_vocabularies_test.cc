@@ -73,25 +73,12 @@ TEST_F(PrepareTwoVocabulariesTest, ThreadsDoNotChangeTheBytesAndEachSampleIsOfOn
   EXPECT_EQ(prepare(options_).digest, report.digest);
 }
 
-TEST_F(PrepareTwoVocabulariesTest, BothCanBeGivenOrTakenFromTheFileThatIsAddedTo) {
+TEST_F(PrepareTwoVocabulariesTest, BothCanBeGiven) {
   const TokenizerModels models = prepared().tokenizers().models();
-  const std::string first = bytes_of(options_.output);
-  PrepareOptions more = options_;
-  more.source_vocab_size = 0;
-  more.tokenizer.vocab_size = 7;  // of no account now
-  more.append_to = options_.output;
-  more.output = in_folder("more.h5");
-  more.corpora[0].name = "more";
-  more.valid.clear();
-  prepare(more);
-  const Corpus appended(more.output);
-  EXPECT_TRUE(appended.tokenizers().models() == models);
-  EXPECT_TRUE(std::ranges::equal(appended.train().source[500], appended.train().source[0]));
-  EXPECT_TRUE(std::ranges::equal(appended.train().target[999], appended.train().target[499]));
   const auto origin = [](const std::string& path, const char* name) {
     return Hdf5Reader(path).string_attribute("/", name);
   };
-  EXPECT_TRUE(contains(origin(more.output, "source_tokenizer_origin"), R"("vocab_size":70)"));
+  EXPECT_TRUE(contains(origin(options_.output, "source_tokenizer_origin"), R"("vocab_size":70)"));
   options_.source_vocab_size = 0;
   options_.tokenizer_model = put("t.model", models.target);
   options_.source_tokenizer_model = put("s.model", models.source);
