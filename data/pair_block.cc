@@ -113,9 +113,8 @@ bool PairBlock::read(PairReader& reader) {
 
 void PairBlock::encode(PairEncoder& encoder, const PairSet& set) {
   const PrepareOptions& options = set.options;
-  const std::string source_path = shown(set.files[file_].source);
-  const std::string target_path =
-      set.files[file_].target.empty() ? source_path : shown(set.files[file_].target);
+  const std::string source_path = set.files[file_].source;
+  const std::string target_path = set.files[file_].target.empty() ? source_path : set.files[file_].target;
   const std::string source_tag = set.corpus == nullptr ? "" : set.corpus->source_tag;
   const std::string target_tag = set.corpus == nullptr ? "" : set.corpus->target_tag;
   const LineTokens source_tokens(encoder.source().tokenizer(), source_tag);
@@ -256,8 +255,8 @@ void PairBlock::remove_pairs(const std::vector<bool>& removed) {
 void PairBlock::report_line(const PairSet& set, int64_t line, const std::string& reason,
                             const std::string& detail) {
   if (set.options.dropped_report.empty()) return;
-  reported_.emplace_back(line, fmt::format("{}\t{}:{}\t{}\t{}\n", set.name, shown(set.files[file_].source),
-                                           line, reason, detail));
+  reported_.emplace_back(
+      line, fmt::format("{}\t{}:{}\t{}\t{}\n", set.name, set.files[file_].source, line, reason, detail));
 }
 
 CorpusRows PairBlock::rows() const {

@@ -37,13 +37,6 @@ float parse_weight(std::string_view text, const std::string& path, int64_t line)
 
 }  // namespace
 
-std::string shown(const std::string& path) {
-  return path == "-" ? "standard input" : path;
-}
-
-PairReader::Input::Input(const std::string& path, const std::string& standard_input)
-    : reader(path == "-" ? standard_input : path, shown(path)) {}
-
 bool PairReader::Input::next() {
   if (!reader.next(line)) return false;
   if (reader.line_number() == 1 && reader.had_mark())
@@ -57,18 +50,12 @@ InputFile PairReader::Input::statistics() {
   return {reader.path(), reader.line_number(), digest.hexadecimal()};
 }
 
-PairReader::PairReader(const std::vector<PairFiles>& files, const std::string& weights,
-                       const std::string& standard_input)
-    : files_(files), standard_input_(standard_input) {
+PairReader::PairReader(const std::vector<PairFiles>& files, const std::string& weights) : files_(files) {
   for (const PairFiles& pair : files) {
-    open(pair.source);
-    if (!pair.target.empty()) open(pair.target);
+    const Input source(pair.source);
+    if (!pair.target.empty()) const Input target(pair.target);
   }
-  if (!weights.empty()) weights_ = open(weights);
-}
-
-std::unique_ptr<PairReader::Input> PairReader::open(const std::string& path) const {
-  return std::make_unique<Input>(path, standard_input_);
+  if (!weights.empty()) weights_ = std::make_unique<Input>(weights);
 }
 
 bool PairReader::next_files() {
@@ -87,8 +74,8 @@ bool PairReader::next_files() {
   file_ = next_file_++;
   lines_ = 0;
   columns_ = 0;
-  source_ = open(files_[file_].source);
-  if (!files_[file_].target.empty()) target_ = open(files_[file_].target);
+  source_ = std::make_unique<Input>(files_[file_].source);
+  if (!files_[file_].target.empty()) target_ = std::make_unique<Input>(files_[file_].target);
   return true;
 }
 
@@ -176,10 +163,10 @@ void PairReader::finish_files() {
   }
 }
 
-bool have_weight_column(const std::vector<PairFiles>& files, const std::string& standard_input) {
-  return std::ranges::any_of(files, [&](const PairFiles& pair) {
+bool have_weight_column(const std::vector<PairFiles>& files) {
+  return std::ranges::any_of(files, [](const PairFiles& pair) {
     if (!pair.target.empty()) return false;
-    TextReader reader(pair.source == "-" ? standard_input : pair.source, shown(pair.source));
+    TextReader reader(pair.source);
     std::string line;
     return reader.next(line) && std::ranges::count(line, '\t') == 2;
   });

@@ -29,18 +29,13 @@ struct RawPair {
   bool had_mark = false;  // a byte order mark was removed from a side
 };
 
-/// "standard input" for "-".
-std::string shown(const std::string& path);
-
 /// Reads sentence pairs of a list of files in order. Errors: those of TextReader; DataError kBadData if files
 /// differ in their number of lines (naming both numbers) or have none, for a line of a file of columns
 /// without the number of columns of the first, and for a weight that is not a finite number of at least 0.
 class PairReader {
  public:
-  /// `weights`: a file with a number for each pair, or "". `standard_input` is the path of a copy of it, read
-  /// in the place of "-". Throws if any file cannot be opened.
-  PairReader(const std::vector<PairFiles>& files, const std::string& weights,
-             const std::string& standard_input);
+  /// `weights`: a file with a number for each pair, or "". Throws if any file cannot be opened.
+  PairReader(const std::vector<PairFiles>& files, const std::string& weights);
 
   /// Advances to the next pair of files (initially the first one); false if there are no more.
   bool next_files();
@@ -61,19 +56,17 @@ class PairReader {
     Digest digest;
     std::string line;
 
-    explicit Input(const std::string& path, const std::string& standard_input);
+    explicit Input(const std::string& path) : reader(path) {}
     bool next();
     InputFile statistics();
   };
 
-  std::unique_ptr<Input> open(const std::string& path) const;
   bool next_lines(RawPair& pair);
   bool next_columns(RawPair& pair);
   void read_weight(RawPair& pair);
   void finish_files();
 
   std::vector<PairFiles> files_;
-  std::string standard_input_;
   size_t next_file_ = 0;
   size_t file_ = 0;
   int64_t lines_ = 0;
@@ -87,6 +80,6 @@ class PairReader {
 };
 
 /// Whether one of the files has a column of weights, by its first line.
-bool have_weight_column(const std::vector<PairFiles>& files, const std::string& standard_input);
+bool have_weight_column(const std::vector<PairFiles>& files);
 
 }  // namespace ventris::data

@@ -15,7 +15,6 @@
 #include "data/pair_encoder.h"
 #include "data/pair_reader.h"
 #include "data/prepare_checks.h"
-#include "data/prepare_input.h"
 #include "data/prepare_record.h"
 #include "data/prepare_tokenizer.h"
 
@@ -41,11 +40,11 @@ class DroppedReport {
 };
 
 /// Lines that no side of a training pair may be: those of validation and of the held-out files.
-KeySet held_out_lines(const PrepareOptions& options, const std::string& standard_input) {
+KeySet held_out_lines(const PrepareOptions& options) {
   const Likeness likeness = options.drop_overlap;
   KeySet keys(likeness);
   const auto add_lines = [&](const std::string& path) {
-    TextReader reader(path == "-" ? standard_input : path, shown(path));
+    TextReader reader(path);
     std::string line;
     std::string scratch;
     while (reader.next(line)) {
@@ -55,7 +54,7 @@ KeySet held_out_lines(const PrepareOptions& options, const std::string& standard
   };
   for (const std::string& path : options.held_out) add_lines(path);
   const std::vector<PairFiles> valid = all_valid_files(options);
-  PairReader reader(valid, "", standard_input);
+  PairReader reader(valid, "");
   RawPair pair;
   while (reader.next_files()) {
     while (reader.next(pair)) {
@@ -80,18 +79,16 @@ size_t cached_words(int threads) {
 /// Reads and encodes sets of pairs, one after the other.
 class SetEncoder {
  public:
-  SetEncoder(const PrepareOptions& options, const std::string& standard_input,
-             const TokenizerPair& tokenizers, DroppedReport& report)
+  SetEncoder(const PrepareOptions& options, const TokenizerPair& tokenizers, DroppedReport& report)
       : options_(options),
-        standard_input_(standard_input),
         tokenizers_(tokenizers),
         report_(report),
         encoders_(static_cast<size_t>(options.threads),
                   PairEncoder(tokenizers, cached_words(options.threads))),
         seen_(options.drop_duplicates) {
-    progress_.all_bytes = bytes_of(all_valid_files(options), standard_input);
+    progress_.all_bytes = bytes_of(all_valid_files(options));
     for (const TrainingCorpus& corpus : options.corpora) {
-      progress_.all_bytes += bytes_of(corpus.files, standard_input);
+      progress_.all_bytes += bytes_of(corpus.files);
     }
   }
 
@@ -99,7 +96,7 @@ class SetEncoder {
   template <typename Write>
   SetRecord encode(const PairSet& set, const Write& write) {
     SetRecord record;
-    PairReader reader(set.files, set.corpus == nullptr ? "" : set.corpus->weights, standard_input_);
+    PairReader reader(set.files, set.corpus == nullptr ? "" : set.corpus->weights);
     const bool finds_duplicates = set.drop && options_.drop_duplicates != Likeness::kNone;
     const PrepareProgress before = progress_;
     OrderedPipeline<PairBlock> pipeline(
@@ -122,7 +119,6 @@ class SetEncoder {
 
  private:
   const PrepareOptions& options_;
-  const std::string& standard_input_;
   const TokenizerPair& tokenizers_;
   DroppedReport& report_;
   std::vector<PairEncoder> encoders_;  // one for each thread
@@ -152,20 +148,20 @@ void check_some_remain(const TrainingCorpus& corpus, const PrepareCounts& counts
 }
 
 /// Files that cannot be read are reported before a tokenizer is trained.
-void check_readable(const PrepareOptions& options, const std::string& standard_input) {
-  const PairReader valid(all_valid_files(options), "", standard_input);
+void check_readable(const PrepareOptions& options) {
+  const PairReader valid(all_valid_files(options), "");
   for (const TrainingCorpus& corpus : options.corpora) {
-    const PairReader readable(corpus.files, corpus.weights, standard_input);
+    const PairReader readable(corpus.files, corpus.weights);
   }
   for (const std::string& path : options.held_out) {
-    const TextReader readable(path == "-" ? standard_input : path, shown(path));
+    const TextReader readable(path);
   }
 }
 
-bool any_is_weighted(const std::vector<TrainingCorpus>& corpora, const std::string& standard_input) {
+bool any_is_weighted(const std::vector<TrainingCorpus>& corpora) {
   bool weighted = false;
   for (const TrainingCorpus& corpus : corpora) {
-    weighted = weighted || !corpus.weights.empty() || have_weight_column(corpus.files, standard_input);
+    weighted = weighted || !corpus.weights.empty() || have_weight_column(corpus.files);
   }
   return weighted;
 }
@@ -175,22 +171,19 @@ bool any_is_weighted(const std::vector<TrainingCorpus>& corpora, const std::stri
 PrepareReport prepare(const PrepareOptions& options) {
   check_options(options);
   DroppedReport report(options.dropped_report);
-  const StandardInputCopy standard_input(options);
-  check_readable(options, standard_input.path());
+  check_readable(options);
   int64_t input_bytes = 0;
-  for (const TrainingCorpus& corpus : options.corpora)
-    input_bytes += bytes_of(corpus.files, standard_input.path());
+  for (const TrainingCorpus& corpus : options.corpora) input_bytes += bytes_of(corpus.files);
   check_room(options, input_bytes);
 
-  const PreparedTokenizers prepared = make_tokenizers(options, standard_input.path());
+  const PreparedTokenizers prepared = make_tokenizers(options);
   const TokenizerPair& tokenizers = prepared.tokenizers;
   check_tags(options, tokenizers);
   std::optional<KeySet> held_out;
-  if (options.drop_overlap != Likeness::kNone)
-    held_out.emplace(held_out_lines(options, standard_input.path()));
-  const bool weighted = any_is_weighted(options.corpora, standard_input.path());
+  if (options.drop_overlap != Likeness::kNone) held_out.emplace(held_out_lines(options));
+  const bool weighted = any_is_weighted(options.corpora);
   CorpusWriter writer(options.output, tokenizers, {.weights = weighted, .text = options.keep_text});
-  SetEncoder encoder(options, standard_input.path(), tokenizers, report);
+  SetEncoder encoder(options, tokenizers, report);
   PrepareReport result;
   SetRecord train;
   for (const TrainingCorpus& corpus : options.corpora) {

@@ -19,7 +19,6 @@
 #include "data/files/atomic_file.h"
 #include "data/files/disk_room.h"
 #include "data/files/file_io.h"
-#include "data/prepare_input.h"
 #include "data/text/tokenizer_training.h"
 
 namespace ventris::data {
@@ -49,23 +48,17 @@ std::vector<std::string> text_inputs(const PrepareOptions& options) {
   return paths;
 }
 
-/// Text is read more than once. The standard input is copied for that; a pipe or a device is refused.
+/// Text is read more than once.
 void check_inputs(const PrepareOptions& options) {
-  int standard_inputs = 0;
   for (const std::string& path : text_inputs(options)) {
-    if (path == "-") {
-      if (++standard_inputs > 1) {
-        fail(ErrorKind::kUsage, "the standard input (-) is given twice; it can be only one of the files");
-      }
-      continue;
-    }
     struct stat status {};
     const mode_t kind = ::stat(path.c_str(), &status) == 0 ? status.st_mode & S_IFMT : S_IFREG;
-    if (kind == S_IFIFO || kind == S_IFSOCK || kind == S_IFCHR || kind == S_IFBLK) {
-      fail(ErrorKind::kUsage,
-           "parallel text is read twice, from files, but {} is {}; give a file, or - for the standard input",
-           path, kind == S_IFIFO || kind == S_IFSOCK ? "a pipe" : "a device");
-    }
+    const char* const what = path == "-"                           ? "the standard input"
+                             : kind == S_IFIFO || kind == S_IFSOCK ? "a pipe"
+                             : kind == S_IFCHR || kind == S_IFBLK  ? "a device"
+                                                                   : nullptr;
+    if (what == nullptr) continue;
+    fail(ErrorKind::kUsage, "parallel text is read twice, from files, but {} is {}; give a file", path, what);
   }
 }
 
@@ -151,6 +144,12 @@ void check_corpora(const PrepareOptions& options) {
 }
 
 }  // namespace
+
+std::vector<PairFiles> all_valid_files(const PrepareOptions& options) {
+  std::vector<PairFiles> files = options.valid;
+  for (const NamedValidSet& set : options.valid_sets) files.push_back(set.files);
+  return files;
+}
 
 void check_options(const PrepareOptions& options) {
   check_corpora(options);

@@ -2,12 +2,16 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "data/prepare.h"
 
 // Private to data/.
 
 namespace ventris::data {
+
+/// The files of all sets of validation pairs.
+std::vector<PairFiles> all_valid_files(const PrepareOptions& options);
 
 /// Refuses options that contradict each other or cannot be met, before anything is read. Errors: DataError
 /// kUsage, kBadConfiguration, kCannotCreate for an output that cannot have its name.

@@ -55,12 +55,11 @@ class Sample {
   int64_t index_ = 0;
 };
 
-Sample sample_sentences(const PrepareOptions& options, Sides sides, const std::string& standard_input,
-                        const ProgressCall& progress) {
+Sample sample_sentences(const PrepareOptions& options, Sides sides, const ProgressCall& progress) {
   Sample sample(options.tokenizer.max_sentences, sides);
   PrepareProgress report{.phase = "reading", .pairs = 0, .bytes = 0, .all_bytes = 0};
   for (const TrainingCorpus& corpus : options.corpora) {
-    report.all_bytes += bytes_of(corpus.files, standard_input);
+    report.all_bytes += bytes_of(corpus.files);
   }
   RawPair pair;
   std::string source_scratch;
@@ -68,11 +67,11 @@ Sample sample_sentences(const PrepareOptions& options, Sides sides, const std::s
   int64_t pairs_before = 0;
   int64_t bytes_before = 0;
   for (const TrainingCorpus& corpus : options.corpora) {
-    PairReader reader(corpus.files, corpus.weights, standard_input);
+    PairReader reader(corpus.files, corpus.weights);
     while (reader.next_files()) {
       const PairFiles& files = corpus.files[reader.file()];
-      const std::string source_path = shown(files.source);
-      const std::string target_path = shown(files.target.empty() ? files.source : files.target);
+      const std::string source_path = files.source;
+      const std::string target_path = files.target.empty() ? files.source : files.target;
       while (reader.next(pair)) {
         // Every line is checked here, so that bad text is found before the tokenizer is trained.
         const CleanLine source = clean_line(pair.source, source_scratch, source_path, reader.line_number());
@@ -137,10 +136,10 @@ std::string train_on(const Sample& sample, const TokenizerTraining& training, Si
   }
 }
 
-TrainedModel train_in_child(const PrepareOptions& options, Sides sides, const std::string& standard_input) {
+TrainedModel train_in_child(const PrepareOptions& options, Sides sides) {
   std::string answer = run_in_child(
       [&](const ProgressCall& progress) {
-        const Sample sample = sample_sentences(options, sides, standard_input, progress);
+        const Sample sample = sample_sentences(options, sides, progress);
         const auto sentences = static_cast<int64_t>(sample.sentences().size());
         const int64_t pairs = sides == Sides::kBoth ? sentences / 2 : sentences;
         progress({.phase = training_phase(sides), .pairs = pairs, .bytes = 0, .all_bytes = 0});
@@ -175,7 +174,7 @@ TokenizerTraining training_of(const PrepareOptions& options, Sides sides) {
   return training;
 }
 
-PreparedTokenizers make_tokenizers(const PrepareOptions& options, const std::string& standard_input) {
+PreparedTokenizers make_tokenizers(const PrepareOptions& options) {
   if (!options.tokenizer_models.target.empty()) {
     return {TokenizerPair(options.tokenizer_models, options.tokenizer_model), 0, 0};
   }
@@ -186,8 +185,8 @@ PreparedTokenizers make_tokenizers(const PrepareOptions& options, const std::str
   }
   const bool shared = options.source_vocab_size == 0;
   TrainedModel source;
-  if (!shared) source = train_in_child(options, Sides::kSource, standard_input);
-  TrainedModel target = train_in_child(options, shared ? Sides::kBoth : Sides::kTarget, standard_input);
+  if (!shared) source = train_in_child(options, Sides::kSource);
+  TrainedModel target = train_in_child(options, shared ? Sides::kBoth : Sides::kTarget);
   return {TokenizerPair({.target = std::move(target.model), .source = std::move(source.model)},
                         "the tokenizer trained on the text"),
           target.sentences, source.sentences};
@@ -209,11 +208,11 @@ void check_tags(const PrepareOptions& options, const TokenizerPair& tokenizers) 
   }
 }
 
-int64_t bytes_of(const std::vector<PairFiles>& files, const std::string& standard_input) {
+int64_t bytes_of(const std::vector<PairFiles>& files) {
   int64_t bytes = 0;
   const auto add = [&](const std::string& path) {
     std::error_code error;
-    const auto size = std::filesystem::file_size(path == "-" ? standard_input : path, error);
+    const auto size = std::filesystem::file_size(path, error);
     if (!error) bytes += static_cast<int64_t>(size);
   };
   for (const PairFiles& pair : files) {

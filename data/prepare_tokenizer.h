@@ -27,15 +27,15 @@ enum class Sides { kBoth, kSource, kTarget };
 TokenizerTraining training_of(const PrepareOptions& options, Sides sides);
 
 /// The tokenizers for the corpora: those of the models, if they are given, or each trained in a child process
-/// on its sides of evenly spaced pairs of all corpora. Every line is checked on the way. `standard_input` is
-/// the path of a copy of it. Errors: those of PairReader, clean_line() and train_tokenizer().
-PreparedTokenizers make_tokenizers(const PrepareOptions& options, const std::string& standard_input);
+/// on its sides of evenly spaced pairs of all corpora. Every line is checked on the way. Errors: those of
+/// PairReader, clean_line() and train_tokenizer().
+PreparedTokenizers make_tokenizers(const PrepareOptions& options);
 
 /// Throws DataError kBadConfiguration for a tag of the corpora that the tokenizer of its side does not encode
 /// as one token.
 void check_tags(const PrepareOptions& options, const TokenizerPair& tokenizers);
 
-/// Bytes of the files on the disk; that of the standard input is `standard_input`.
-int64_t bytes_of(const std::vector<PairFiles>& files, const std::string& standard_input);
+/// Bytes of the files on the disk.
+int64_t bytes_of(const std::vector<PairFiles>& files);
 
 }  // namespace ventris::data

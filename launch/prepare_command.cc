@@ -139,8 +139,7 @@ void add_corpus_options(OptionTable& table, PrepareCommandOptions& options) {
   table.texts(
       "train-set", "NAME SRC TGT", sets.train_set,
       "A corpus of its own, with a name of a-z, 0-9, _ and - (but not valid, until, steps or stalled); may be "
-      "given several times. "
-      "- is the standard input.");
+      "given several times.");
   table.texts(
       "train-tsv", "NAME FILE", sets.train_tsv,
       "The same in one file: source TAB target in each line. If the first line has a third column, all "
