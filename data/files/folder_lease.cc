@@ -11,19 +11,20 @@
 
 #include "data/error.h"
 #include "data/files/file_io.h"
-#include "data/files/temporary_name.h"
 
 namespace ventris::data {
 namespace {
 
-using std::chrono::nanoseconds;
-
 constexpr const char* kLeaseFile = "/.lease";
 
+/// A lease as others see it; a renewal changes its time of modification.
 struct Seen {
   bool there = false;
   std::string text;
-  nanoseconds modified{};
+  time_t seconds = 0;
+  long nanoseconds = 0;
+
+  bool operator==(const Seen&) const = default;
 };
 
 std::string text_in(int fd) {
@@ -32,27 +33,11 @@ std::string text_in(int fd) {
   return {text.data(), bytes > 0 ? static_cast<size_t>(bytes) : 0};
 }
 
-nanoseconds modified(const struct stat& status) {
-  return std::chrono::seconds(status.st_mtim.tv_sec) + nanoseconds(status.st_mtim.tv_nsec);
-}
-
 Seen look_at(const std::string& path) {
   const FileHandle file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
   struct stat status {};
   if (!file.valid() || ::fstat(file.fd(), &status) != 0) return {};
-  return {true, text_in(file.fd()), modified(status)};
-}
-
-/// The current time of the file system of the path.
-nanoseconds time_there(const std::string& path) {
-  const std::string name = temporary_name(path);
-  const FileHandle file(::open(name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666));
-  struct stat status {};
-  const bool known = file.valid() && ::write(file.fd(), "x", 1) == 1 && ::fstat(file.fd(), &status) == 0;
-  const int error = errno;
-  ::unlink(name.c_str());
-  if (!known) fail(kind_of_creating(error), "{}: cannot be written: {}", path, system_reason(error));
-  return modified(status);
+  return {true, text_in(file.fd()), status.st_mtim.tv_sec, status.st_mtim.tv_nsec};
 }
 
 std::string first_line(const std::string& text) {
@@ -84,17 +69,21 @@ FolderLease::~FolderLease() {
 
 void FolderLease::take(const std::string& folder) {
   Seen before;
+  auto since = std::chrono::steady_clock::now();
   while (!make()) {
     const Seen now = look_at(path_);
     if (!now.there) continue;
-    if (before.there && (now.text != before.text || now.modified != before.modified)) {
+    if (!before.there) {
+      before = now;
+      since = std::chrono::steady_clock::now();
+    }
+    if (now != before) {
       fail(ErrorKind::kCannotCreate,
            "the folder {} is in use by {}, which renews its file .lease. "
            "Wait for the end of that run, or give another folder",
            folder, first_line(now.text));
     }
-    before = now;
-    if (time_there(path_) - now.modified > times_.stale_after) {
+    if (std::chrono::steady_clock::now() - since > times_.stale_after) {
       ::unlink(path_.c_str());
     } else {
       std::this_thread::sleep_for(times_.renewed_every / 4);

@@ -16,9 +16,9 @@ namespace ventris::data {
 class FileHandle;
 
 /// Holds a folder for one process on a file system without locks: by the file `.lease` in it, whose
-/// modification time a thread renews. It also excludes other hosts: ages are differences of times of the file
-/// system itself, so that clocks need not agree. Unlike a lock it is not released when the process is killed:
-/// others wait until it is stale.
+/// modification time a thread renews. It also excludes other hosts: they watch whether it is renewed, so that
+/// clocks need not agree. Unlike a lock it is not released when the process is killed: others wait until they
+/// have seen no renewal for a while.
 class FolderLease {
  public:
   struct Times {

@@ -71,7 +71,6 @@ class Walk {
 
   Names names() const { return {.names = {}, .max = bytes_ / 8}; }
   void group(const Hdf5Handle& object, const std::string& name, int depth);
-  void check_links(const Hdf5Handle& object, const std::string& name) const;
   void member(const Hdf5Handle& parent, const std::string& member, const std::string& name, int depth);
   void dataset(const Hdf5Handle& object, const std::string& name);
   void attributes(const Hdf5Handle& object, const std::string& name);
@@ -97,28 +96,12 @@ void Walk::group(const Hdf5Handle& object, const std::string& name, int depth) {
   record("groups", name);
   attributes(object, name);
   if (is_newer_format(format_)) return;  // the reader refuses it in any case
-  check_links(object, name);
   Names members = names();
   if (H5Literate(object.id(), H5_INDEX_CRT_ORDER, H5_ITER_INC, nullptr, collect_link, &members) < 0) {
-    fail_here(fmt::format("cannot list {}", name));
+    fail_here(fmt::format("cannot list {} in the order in which its members were made", name));
   }
   for (const std::string& each : members.names)
     member(object, each, (name == "/" ? "" : name) + "/" + each, depth);
-}
-
-/// The library would say little of a group whose links it cannot list in our order.
-void Walk::check_links(const Hdf5Handle& object, const std::string& name) const {
-  const std::string what = fmt::format("cannot read how the links of {} are stored", name);
-  const Hdf5Handle creation = checked(H5Gget_create_plist(object.id()), H5Pclose, what);
-  unsigned order = 0;
-  if (H5Pget_link_creation_order(creation.id(), &order) < 0) fail_here(what);
-  if ((order & H5P_CRT_ORDER_INDEXED) == 0) {
-    fail(
-        ErrorKind::kBadData,
-        "{}: group {} does not keep the order in which its members were made, as files of ours do: another program "
-        "wrote it. Make the file with ventris again, or write it with that order (in h5py track_order=True)",
-        path_, name);
-  }
 }
 
 void Walk::member(const Hdf5Handle& parent, const std::string& member, const std::string& name, int depth) {

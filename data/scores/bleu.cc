@@ -195,8 +195,4 @@ std::string bleu_details(const BleuScore& score) {
                      score.brevity_penalty, ratio, counts.hypothesis_length, counts.reference_length);
 }
 
-std::string bleu_verbose(const BleuScore& score) {
-  return fmt::format("BLEU = {:.2f} {}", score.score, bleu_details(score));
-}
-
 }  // namespace ventris::data

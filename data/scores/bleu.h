@@ -75,9 +75,7 @@ BleuScore corpus_bleu(const std::vector<std::string>& hypotheses,
 /// "nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:..." with the version of sacreBLEU that it agrees
 /// with. `trials`, if any, follows nrefs: "bs:1000|seed:12345".
 std::string bleu_signature(const BleuOptions& options, int references, const std::string& trials = {});
-/// "BLEU = 27.30 58.1/32.9/20.9/13.8 (BP = 1.000 ratio = 1.007 hyp_len = 65000 ref_len = 64500)"
-std::string bleu_verbose(const BleuScore& score);
-/// The part after the score in that line.
+/// "58.1/32.9/20.9/13.8 (BP = 1.000 ratio = 1.007 hyp_len = 65000 ref_len = 64500)"
 std::string bleu_details(const BleuScore& score);
 
 /// The release of sacreBLEU with which the tests compare BLEU and chrF.

@@ -25,7 +25,6 @@ struct TextReader::Impl {
   size_t end = 0;
 
   explicit Impl(const std::string& path) : source(path) {}
-  Impl(const std::string& path, const std::string& name) : source(path, name) {}
 
   /// Reads more; false at the end of the text.
   bool fill() {
@@ -36,8 +35,6 @@ struct TextReader::Impl {
 };
 
 TextReader::TextReader(const std::string& path) : impl_(std::make_unique<Impl>(path)) {}
-TextReader::TextReader(const std::string& path, const std::string& name)
-    : impl_(std::make_unique<Impl>(path, name)) {}
 TextReader::~TextReader() = default;
 
 bool TextReader::next(std::string& line) {

@@ -27,8 +27,6 @@ inline std::string_view without_byte_order_mark(std::string_view text) {
 class TextReader {
  public:
   explicit TextReader(const std::string& path);
-  /// `name` stands for the path in messages.
-  TextReader(const std::string& path, const std::string& name);
   ~TextReader();
   TextReader(const TextReader&) = delete;
   TextReader& operator=(const TextReader&) = delete;

@@ -181,19 +181,6 @@ void Tokenizer::encode(std::string_view text, std::vector<int32_t>& ids, std::st
   }
 }
 
-std::vector<std::string> Tokenizer::pieces(std::string_view text) const {
-  std::vector<std::string> pieces;
-  const auto encoded = impl_->encode(text);
-  for (const auto& piece : encoded.pieces()) {
-    if (impl_->has_words && static_cast<int32_t>(piece.id()) == unknown_id()) {
-      for (std::string& word : words_of_run(piece.piece())) pieces.push_back(std::move(word));
-    } else {
-      pieces.push_back(piece.piece());
-    }
-  }
-  return pieces;
-}
-
 void Tokenizer::count_unknown(std::string_view text, CharacterCounts& counts) const {
   if (impl_->has_words) return;
   const auto encoded = impl_->encode(text);

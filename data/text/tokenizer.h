@@ -39,8 +39,6 @@ class Tokenizer {
   std::vector<int32_t> encode(std::string_view text) const;
   /// The same, and overwrites `normalised` with the line that the model cuts. Not for a model of words.
   void encode(std::string_view text, std::vector<int32_t>& ids, std::string& normalised) const;
-  /// The pieces of a line's ids; for the unknown token the text itself.
-  std::vector<std::string> pieces(std::string_view text) const;
   /// Adds the characters of the normalised line for which the vocabulary has no piece; none with a model of
   /// words, which has no pieces for characters.
   void count_unknown(std::string_view text, CharacterCounts& counts) const;

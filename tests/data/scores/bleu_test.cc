@@ -46,7 +46,8 @@ TEST(Bleu, AgreesWithSacrebleuOnOddTextWithAllOptions) {
         EXPECT_NEAR(score.precisions[n], expected.at(9 + n).get<double>(), 1e-9) << where;
       if (expected.size() > 13) {
         EXPECT_EQ(bleu_signature(options, static_cast<int>(references.size())), expected.at(13)) << where;
-        EXPECT_EQ(bleu_verbose(score), expected.at(14)) << where;
+        EXPECT_EQ(fmt::format("BLEU = {:.2f} {}", score.score, bleu_details(score)), expected.at(14))
+            << where;
       }
       ++cases;
     }
@@ -192,25 +193,6 @@ TEST(Bleu, AgreesWithSacrebleuAndMtevalOnWmt17) {
   const Lines fields = split(expected.at(1), '\t');
   const BleuScore score = corpus_bleu(read_lines(folder + fields[0] + ".de.gz"), {reference}, {});
   EXPECT_NEAR(score.score, std::stod(fields[1]), 0.01);
-}
-
-TEST(Bleu, AgreesWithPublishedScoresOfWmt22WithTwoReferences) {
-  const std::string folder = shared_data("wmt22-systems/en-de/");
-  if (!std::filesystem::exists(folder)) GTEST_SKIP() << "no " << folder;
-  const Lines a = read_lines(folder + "generaltest2022.en-de.ref.A.de.gz");
-  const Lines b = read_lines(folder + "generaltest2022.en-de.ref.B.de.gz");
-  const Lines system = read_lines(folder + "generaltest2022.en-de.hyp.OpenNMT.de.gz");
-  const std::map<std::string, std::vector<Lines>> references = {
-      {"bleu-A", {a}}, {"bleu-B", {b}}, {"bleu-all", {a, b}}};
-  int compared = 0;
-  for (const std::string& line : read_lines(folder + "automatic-scores.en-de.tsv")) {
-    const Lines fields = split(line, '\t');
-    const auto wanted = references.find(fields[4]);
-    if (fields[1] != "OpenNMT" || wanted == references.end()) continue;
-    EXPECT_NEAR(corpus_bleu(system, wanted->second, {}).score, std::stod(fields[5]), 1e-9) << line;
-    ++compared;
-  }
-  EXPECT_EQ(compared, 3);
 }
 
 TEST(Bleu, RefusesUnequalNumbersOfLinesAndMissingReferences) {

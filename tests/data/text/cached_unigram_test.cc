@@ -210,29 +210,5 @@ TEST(CachedUnigramTest, WhatStandsBeforeAWordDecidesNearTies) {
   EXPECT_GT(expect_ids_of_the_line(tokenizer, lines), 10U);
 }
 
-class CachedUnigramSharedTest : public ::testing::TestWithParam<const char*> {};
-
-// All characters of Japanese, and runs of like characters, whose segmentations have equal sums.
-TEST_P(CachedUnigramSharedTest, TrainedModelsGiveTheIdsOfSentencePiece) {
-  VENTRIS_NEEDS_SHARED_DATA(GetParam());
-  Strings lines = lines_of(shared_data(GetParam()), 2000);
-  TokenizerTraining options;
-  options.kind = TokenizerKind::kUnigram;
-  options.vocab_size = 1200;
-  const Tokenizer tokenizer(train_tokenizer(lines, options), "test");
-  ASSERT_TRUE(words_are_independent(tokenizer.model()));
-  if (std::getenv("VENTRIS_ORACLE_LINES") != nullptr) lines = lines_of(shared_data(GetParam()));
-  std::string long_line;
-  for (size_t i = 0; i < 300; ++i) {
-    lines.push_back(lines[i] + " ---- ===== 1000000 " + std::string(i % 40, '.') + " " + lines[i + 1]);
-    lines.push_back(long_line += " " + lines[i]);
-  }
-  expect_ids_of_the_line(tokenizer, lines);
-}
-
-INSTANTIATE_TEST_SUITE_P(Languages, CachedUnigramSharedTest,
-                         ::testing::Values("europarl-fr-en-20k/train.tok.en.gz", "tatoeba-en-de/train.de.gz",
-                                           "tanaka-en-ja-50k/train.ja.gz", "python-docs-en-fr/train.fr.gz"));
-
 }  // namespace
 }  // namespace ventris::data
