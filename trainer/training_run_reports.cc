@@ -28,6 +28,7 @@ bool has_last_end(const data::MixPlan& plan) {
 
 void TrainingRun::open_logs() {
   const int64_t last_step = last_checkpoint_.empty() ? -1 : state_.step;
+  check_surroundings();
   metrics_.emplace(options_.model_dir, last_step, validation_is_pending());
   if (nothing_to_do_) return;
   if (!options_.valid_script.empty())
