@@ -4,75 +4,28 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <numeric>
 #include <vector>
 
 #include "backend/context.h"
-#include "tests/support/attention_problem.h"
-#include "tests/support/finite_difference.h"
-#include "tests/support/tolerance.h"
+#include "tests/support/attention_operands.h"
 
 namespace ventris {
 namespace {
 
+using testing::AttentionOperands;
 using testing::Buffer;
-using testing::some_dropout;
 
-class AttentionOfDType : public ::testing::TestWithParam<DType> {};
-INSTANTIATE_TEST_SUITE_P(EachDType, AttentionOfDType,
-                         ::testing::Values(DType::kF32, DType::kBF16, DType::kF64),
-                         [](const auto& info) { return std::string(name_of(info.param)); });
-
-TEST_P(AttentionOfDType, DecodingEqualsTheLastRowOfCausalAttention) {
-  Context context({});
-  const std::vector<int> lengths = {1, 9, 33};
-  testing::AttentionProblem p(lengths, lengths, 3, 21, GetParam(), true);
-  p.forward(context);
-  // The caches hold the rows in reverse order; each hypothesis lists its own.
-  const int64_t rows = p.key_rows;
-  Buffer key(rows, p.width(), GetParam());
-  Buffer value(rows, p.width(), GetParam());
-  for (int64_t r = 0; r < rows; ++r) {
-    for (int64_t c = 0; c < p.width(); ++c) {
-      key.set((rows - 1 - r) * p.width() + c, p.key_value_matrix.get(r, c));
-      value.set((rows - 1 - r) * p.width() + c, p.key_value_matrix.get(r, p.width() + c));
-    }
-  }
-  Buffer query(3, p.width(), GetParam());
-  std::vector<int32_t> key_rows;
-  std::vector<int32_t> key_begin = {0};
-  for (int s = 0; s < 3; ++s) {
-    for (int32_t r = p.key_offsets[s]; r < p.key_offsets[s + 1]; ++r) {
-      key_rows.push_back(static_cast<int32_t>(rows) - 1 - r);
-    }
-    key_begin.push_back(static_cast<int32_t>(key_rows.size()));
-    for (int64_t c = 0; c < p.width(); ++c)
-      query.set(s * p.width() + c, p.query_matrix.get(p.key_offsets[s + 1] - 1, c));
-  }
-  Buffer out(3, p.width(), GetParam());
-  Buffer probabilities(3, 40, master_dtype(GetParam()));
-  attention_decode(context, {.query = query.view(),
-                             .key = key.view(),
-                             .value = value.view(),
-                             .key_rows = key_rows.data(),
-                             .key_begin = key_begin.data(),
-                             .heads = p.heads,
-                             .scale = p.scale(),
-                             .out = out.view(),
-                             .probabilities = probabilities.view()});
-  for (int s = 0; s < 3; ++s) {
-    for (int64_t c = 0; c < p.width(); ++c) {
-      const double expected = p.out.get(p.key_offsets[s + 1] - 1, c);
-      EXPECT_TRUE(testing::close(out.get(s, c), expected, testing::tolerance_of(GetParam())))
-          << out.get(s, c) << ", expected " << expected;
-    }
-    double sum = 0.0;
-    for (int64_t j = 0; j < 40; ++j) {
-      if (j >= lengths[static_cast<size_t>(s)]) {
-        EXPECT_EQ(probabilities.get(s, j), 0.0);
-      }
-      sum += probabilities.get(s, j);
-    }
-    EXPECT_NEAR(sum, 1.0, 1e-5);
+TEST(Attention, ResultsDoNotDependOnTheNumberOfThreads) {
+  const testing::AttentionShape shape{{5, 70, 1, 33, 0, 12}, {}, 3, 32, true};
+  Context one({.threads = 1});
+  AttentionOperands expected(shape, DType::kF32, 0.3F);
+  expected.run({}, one);
+  for (const int threads : {2, 3}) {
+    Context context({.threads = threads});
+    AttentionOperands got(shape, DType::kF32, 0.3F);
+    got.run({}, context);
+    got.expect_same_bits_as(expected);
   }
 }
 
@@ -122,24 +75,41 @@ TEST(Attention, GivesTheWorkedExampleOfTheTextbooks) {
   }
 }
 
+TEST(Attention, RefusesShapesThatDoNotFit) {
+  AttentionOperands causal({{4}, {5}, 2, 8, true}, DType::kF32, 0.0F);
+  EXPECT_THROW(causal.run(), Error) << "with unequal offsets";
+  AttentionOperands narrow({{4}, {5}, 2, 8, false}, DType::kF32, 0.0F);
+  const testing::MatrixOperand probabilities(7, 2 * 4, DType::kF32);
+  EXPECT_THROW(narrow.run_forward({}, probabilities.view(), true), Error);
+}
+
+/// Of the reference, whose gradients are those of the operation.
 TEST(Attention, GradientsAgreeWithFiniteDifferences) {
-  Context context({});
-  for (bool causal : {false, true}) {
-    for (bool dropped : {false, true}) {
-      const std::vector<int> query_lengths = {1, 5, 0, 7};
-      testing::AttentionProblem p(query_lengths, causal ? query_lengths : std::vector<int>{3, 1, 2, 11}, 2, 3,
-                                  DType::kF64, causal);
-      if (dropped) p.dropout = some_dropout(0.25F);
-      p.forward(context);
-      p.backward(context);
-      const auto loss = [&] {
-        p.forward(context);
-        double sum = 0.0;
-        for (int64_t i = 0; i < p.query_offsets.back() * p.width(); ++i) sum += p.out.get(i) * p.d_out.get(i);
-        return sum;
+  for (const bool causal : {false, true}) {
+    for (const float rate : {0.0F, 0.25F}) {
+      const std::vector<int> keys = causal ? std::vector<int>{} : std::vector<int>{3, 1, 2, 11};
+      AttentionOperands operands({{1, 5, 0, 7}, keys, 2, 3, causal}, DType::kF64, rate);
+      operands.run();
+      testing::AttentionReference r = operands.reference();
+      operands.expect_matches(r);
+      const auto expect_gradient = [&](std::vector<double>& input, const std::vector<double>& gradient) {
+        const auto loss_with = [&](double& element, double value) {
+          element = value;
+          r.compute();
+          return std::inner_product(r.out.begin(), r.out.end(), r.d_out.begin(), 0.0);
+        };
+        constexpr double kStep = 1e-5;
+        for (size_t i = 0; i < input.size(); ++i) {
+          const double x = input[i];
+          const double difference = loss_with(input[i], x + kStep) - loss_with(input[i], x - kStep);
+          input[i] = x;
+          ASSERT_NEAR(gradient[i], difference / (2 * kStep), 1e-7) << "element " << i;
+        }
       };
-      testing::check_gradient("query", loss, p.query_matrix, p.d_query);
-      testing::check_gradient("key and value", loss, p.key_value_matrix, p.d_key_value, 1e-7, 400);
+      const testing::AttentionReference found = r;
+      expect_gradient(r.query, found.d_query);
+      expect_gradient(r.key, found.d_key);
+      expect_gradient(r.value, found.d_value);
     }
   }
 }

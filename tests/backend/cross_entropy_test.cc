@@ -61,41 +61,6 @@ struct LossProblem {
   Buffer logits, loss, nll;
 };
 
-TEST(CrossEntropy, RowsAreCountedFromTheFirstRowOfTheirChunk) {
-  LossProblem p(6, 4, 11, 16, DType::kF32);
-  p.weights = {0.5F, 3.0F, 1.0F, 0.3F, 7.0F, 9.0F};
-  const Buffer whole = p.run(true);
-  const Buffer whole_loss = p.loss;
-  Context context({.scratch_bytes = 1 << 16});
-  for (const int64_t first : {0, 3}) {
-    Buffer chunk = p.logits;
-    cross_entropy(context, {.logits = chunk.view().row_range(first, 3),
-                            .labels = p.labels.data() + first,
-                            .weights = p.weights.data() + first,
-                            .first_row = first,
-                            .tokens = &p.tokens,
-                            .vocab = p.vocab,
-                            .smoothing = p.smoothing,
-                            .gradient_scale = &p.scale,
-                            .loss = p.loss.view().col_range(first, 3),
-                            .nll = p.nll.view().col_range(first, 3)});
-    for (int64_t t = first; t < first + 3; ++t) {
-      for (int64_t w = 0; w < p.padded; ++w) ASSERT_EQ(chunk.get(t, w), whole.get(t, w)) << t;
-    }
-  }
-  testing::expect_same_bits("loss", p.loss, whole_loss);
-}
-
-TEST(CrossEntropy, GradientOfARowSumsToZero) {
-  LossProblem p(7, 7, 1009, 1024, DType::kF64);
-  const Buffer gradient = p.run(true);
-  for (int64_t t = 0; t < 7; ++t) {
-    double sum = 0.0;
-    for (int64_t w = 0; w < 1009; ++w) sum += gradient.get(t, w);
-    EXPECT_NEAR(sum, 0.0, 1e-8);
-  }
-}
-
 TEST(CrossEntropy, GradientMatchesFiniteDifferences) {
   for (const bool weighted : {false, true}) {
     SCOPED_TRACE(weighted ? "with weights" : "without weights");
@@ -150,21 +115,6 @@ TEST(CrossEntropy, RefusesLabelsOutsideTheVocabulary) {
   LossProblem p(2, 2, 7, 8, DType::kF32);
   p.labels[1] = 7;
   EXPECT_THROW(p.run(true), Error);
-}
-
-TEST(LossSum, AddsToTheTotals) {
-  Context context({.scratch_bytes = 1 << 16});
-  const Buffer loss = Buffer::random(1, 1001, DType::kF32, 1);
-  const Buffer nll = Buffer::random(1, 1001, DType::kF32, 2);
-  double totals[2] = {1.0, 2.0};
-  loss_sum(context, {.loss = loss.view(), .nll = nll.view(), .totals = totals});
-  double expected[2] = {1.0, 2.0};
-  for (int64_t t = 0; t < 1001; ++t) {
-    expected[0] += loss.get(t);
-    expected[1] += nll.get(t);
-  }
-  EXPECT_EQ(totals[0], expected[0]);
-  EXPECT_EQ(totals[1], expected[1]);
 }
 
 }  // namespace

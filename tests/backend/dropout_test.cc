@@ -130,32 +130,6 @@ TEST(Dropout, DropsTheWantedShareAndScalesTheRest) {
   }
 }
 
-TEST(Dropout, CutIntoMicroBatchesGivesTheSameMask) {
-  const Buffer x = Buffer::random(50, 37, DType::kF32, 4);
-  const Buffer whole = dropped(x, kKey);
-  for (const int64_t begin : {0, 13, 31}) {
-    const int64_t rows = begin == 0 ? 13 : begin == 13 ? 18 : 19;
-    Buffer part(rows, 37, DType::kF32);
-    for (int64_t i = 0; i < part.size(); ++i) part.set(i, x.get(begin * 37 + i));
-    DropoutKey key = kKey;
-    const DropoutPosition position = {.step = kMaskPosition.step,
-                                      .row_base = kMaskPosition.row_base + static_cast<uint32_t>(begin)};
-    key.position = &position;
-    const Buffer got = dropped(part, key);
-    for (int64_t i = 0; i < part.size(); ++i) ASSERT_EQ(got.get(i), whole.get(begin * 37 + i));
-  }
-}
-
-TEST(Dropout, SameKeyGivesTheSameMaskAndAnotherStepAnother) {
-  const Buffer x = Buffer::random(20, 65, DType::kF32, 4);
-  const Buffer once = dropped(x, kKey);
-  testing::expect_same_bits("same key", once, dropped(x, kKey));
-  DropoutKey next = kKey;
-  const DropoutPosition position = {.step = kMaskPosition.step + 1, .row_base = kMaskPosition.row_base};
-  next.position = &position;
-  EXPECT_NE(testing::to_doubles(once), testing::to_doubles(dropped(x, next)));
-}
-
 TEST(Dropout, RefusesAMaskWithoutAPosition) {
   DropoutKey key = kKey;
   key.position = nullptr;

@@ -146,15 +146,5 @@ TEST(SinusoidalPositions, OfMarianReachTheSlowestFrequency) {
   EXPECT_THROW(sinusoidal_positions(narrow.view(), Sinusoids::kMarian), Error);
 }
 
-TEST(SinusoidalPositions, HaveSineOnEvenAndCosineOnOddChannels) {
-  Buffer positions(2, 512, DType::kF32);
-  sinusoidal_positions(positions.view(), Sinusoids::kPaper);
-  EXPECT_EQ(positions.get(0, 0), 0.0);
-  EXPECT_EQ(positions.get(0, 1), 1.0);
-  EXPECT_NEAR(positions.get(1, 0), 0.8414709848, 1e-7);  // sin 1
-  EXPECT_NEAR(positions.get(1, 1), 0.5403023059, 1e-7);  // cos 1
-  EXPECT_NEAR(positions.get(1, 2), 0.8218562, 1e-6);     // sin(10000^(-2/512))
-}
-
 }  // namespace
 }  // namespace ventris

@@ -10,13 +10,11 @@
 #include "backend/instruction_set.h"
 #include "model/packed_parameters.h"
 #include "model/search/beam_search.h"
-#include "model/search/target_scores.h"
 #include "tests/support/tiny_model.h"
 
 namespace ventris {
 namespace {
 
-using testing::kTinyMarks;
 using testing::PackedBatch;
 using testing::TinyModel;
 
@@ -114,29 +112,6 @@ TEST_P(Int8Model, LogitsAreNearThoseOfF32) {
   EXPECT_LT(std::sqrt(errors / squares), 0.02);
   EXPECT_LT(largest, 0.15 * spread);
   EXPECT_GT(errors, 0.0) << "nothing was rounded";
-}
-
-TEST_P(Int8Model, ScoresAreThoseOfTheSearchAndDoNotDependOnTheBatch) {
-  TinyModel model = tiny(2);
-  pack_parameters(model.context(), model.ids(), model.store(), Packing::kInt8);
-  const Results found = translate_in_batches(model, 0);
-  std::vector<SentencePair> pairs;
-  for (size_t s = 0; s < found.size(); ++s) {
-    for (const Hypothesis& hypothesis : found[s]) pairs.push_back({sources()[s], hypothesis.tokens});
-  }
-  const SearchModel models[] = {{model.config(), model.store(), model.ids()}};
-  const auto together = TargetScores(model.context(), models, {.marks = kTinyMarks}).score(pairs);
-  EXPECT_EQ(TargetScores(model.context(), models, {.batch_rows = 1, .marks = kTinyMarks}).score(pairs),
-            together);
-  size_t pair = 0;
-  for (const auto& hypotheses : found) {
-    for (const Hypothesis& hypothesis : hypotheses) {
-      double sum = 0.0;
-      for (const float log_probability : together[pair]) sum += static_cast<double>(log_probability);
-      EXPECT_NEAR(hypothesis.log_probability, sum, 1e-5) << pair;
-      ++pair;
-    }
-  }
 }
 
 TEST_P(Int8Model, TakesAQuarterOfTheMemoryAndNeedsF32) {

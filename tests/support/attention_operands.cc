@@ -14,45 +14,46 @@ std::vector<double> columns_of(const Buffer& x, int64_t begin, int64_t count) {
 
 }  // namespace
 
-void AttentionOperands::run(const AttentionWork& work) {
-  run_forward(work, {}, true);
+void AttentionOperands::run(const AttentionWork& work, Context& context) {
+  run_forward(work, {}, true, context);
   const Blocks in = blocks(device_queries_, device_keys_);
   const Blocks gradient = blocks(d_queries_, d_keys_);
-  attention_backward(test_context(), {.query = in.query,
-                                      .key = in.key,
-                                      .value = in.value,
-                                      .out = out_.view(),
-                                      .log_sum_exp = log_sum_exp_.view(),
-                                      .d_out = device_d_out_.view(),
-                                      .query_offsets = device_query_offsets_.data(),
-                                      .key_offsets = device_key_offsets_.data(),
-                                      .sentences = sentences(),
-                                      .heads = shape_.heads,
-                                      .causal = shape_.causal,
-                                      .scale = shape_.scale(),
-                                      .dropout = device_key(),
-                                      .work = work,
-                                      .d_query = gradient.query,
-                                      .d_key = gradient.key,
-                                      .d_value = gradient.value});
+  attention_backward(context, {.query = in.query,
+                               .key = in.key,
+                               .value = in.value,
+                               .out = out_.view(),
+                               .log_sum_exp = log_sum_exp_.view(),
+                               .d_out = device_d_out_.view(),
+                               .query_offsets = device_query_offsets_.data(),
+                               .key_offsets = device_key_offsets_.data(),
+                               .sentences = sentences(),
+                               .heads = shape_.heads,
+                               .causal = shape_.causal,
+                               .scale = shape_.scale(),
+                               .dropout = device_key(),
+                               .work = work,
+                               .d_query = gradient.query,
+                               .d_key = gradient.key,
+                               .d_value = gradient.value});
 }
 
-void AttentionOperands::run_forward(const AttentionWork& work, const Tensor& probabilities, bool saved) {
+void AttentionOperands::run_forward(const AttentionWork& work, const Tensor& probabilities, bool saved,
+                                    Context& context) {
   const Blocks in = blocks(device_queries_, device_keys_);
-  attention_forward(test_context(), {.query = in.query,
-                                     .key = in.key,
-                                     .value = in.value,
-                                     .query_offsets = device_query_offsets_.data(),
-                                     .key_offsets = device_key_offsets_.data(),
-                                     .sentences = sentences(),
-                                     .heads = shape_.heads,
-                                     .causal = shape_.causal,
-                                     .scale = shape_.scale(),
-                                     .dropout = device_key(),
-                                     .work = work,
-                                     .out = out_.view(),
-                                     .log_sum_exp = saved ? log_sum_exp_.view() : Tensor{},
-                                     .probabilities = probabilities});
+  attention_forward(context, {.query = in.query,
+                              .key = in.key,
+                              .value = in.value,
+                              .query_offsets = device_query_offsets_.data(),
+                              .key_offsets = device_key_offsets_.data(),
+                              .sentences = sentences(),
+                              .heads = shape_.heads,
+                              .causal = shape_.causal,
+                              .scale = shape_.scale(),
+                              .dropout = device_key(),
+                              .work = work,
+                              .out = out_.view(),
+                              .log_sum_exp = saved ? log_sum_exp_.view() : Tensor{},
+                              .probabilities = probabilities});
 }
 
 AttentionWork AttentionOperands::list_work(Arena& memory) const {

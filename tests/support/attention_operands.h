@@ -19,7 +19,8 @@ struct AttentionShape {
   int heads;
   int64_t d_head;
   bool causal;
-  int64_t gap = 0;  // between the rows of all matrices
+  int64_t gap = 0;      // between the rows of all matrices
+  double spread = 1.0;  // standard deviation of the queries, and of all else in self-attention
 
   bool self() const { return keys.empty(); }
   int64_t cols() const { return heads * d_head; }
@@ -43,10 +44,12 @@ class AttentionOperands {
         query_offsets_(offsets_of(shape.queries)),
         key_offsets_(offsets_of(shape.self() ? shape.queries : shape.keys)) {}
 
-  /// Forward and backward. `work` is empty or was listed for the offsets.
-  void run(const AttentionWork& work = {});
+  /// Forward and backward. `work` is empty or was listed for the offsets; the context is of the tested
+  /// device.
+  void run(const AttentionWork& work = {}, Context& context = test_context());
   /// Forward with probabilities, and with log_sum_exp only if it is `saved`.
-  void run_forward(const AttentionWork& work, const Tensor& probabilities, bool saved);
+  void run_forward(const AttentionWork& work, const Tensor& probabilities, bool saved,
+                   Context& context = test_context());
   /// Lists the work of the sentences, in `memory`, with room for more; empty where no kernel reads lists.
   AttentionWork list_work(Arena& memory) const;
   /// Sentences of other lengths, as many of them, which take no more rows: self-attention.
@@ -79,7 +82,7 @@ class AttentionOperands {
   const DropoutKey key_;
   std::vector<int32_t> query_offsets_, key_offsets_;
   ArrayOperand<int32_t> device_query_offsets_{query_offsets_}, device_key_offsets_{key_offsets_};
-  const Buffer queries_ = Buffer::random(shape_.query_rows(), query_cols(), dtype_, 1);
+  const Buffer queries_ = Buffer::random(shape_.query_rows(), query_cols(), dtype_, 1, shape_.spread);
   const Buffer keys_ = Buffer::random(separate_key_rows(), 2 * shape_.cols(), dtype_, 2);
   const Buffer d_out_ = Buffer::random(shape_.query_rows(), shape_.cols(), dtype_, 3);
   const MatrixOperand device_queries_{queries_, shape_.gap}, device_keys_{keys_, shape_.gap},

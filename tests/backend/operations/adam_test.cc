@@ -69,26 +69,6 @@ TEST_P(Adam, MatchesTheReference) {
   }
 }
 
-TEST_P(AdamStep, TheFirstMovesByTheLearningRateAgainstTheGradient) {
-  const DType dtype = GetParam().dtype;
-  const int64_t n = GetParam().size.cols;
-  const Buffer start = Buffer::random(1, n, dtype, 1);
-  const double gradients[] = {3.0, -1e-6, 1e6, 0.0};
-  Buffer gradient(1, n, dtype);
-  for (int64_t i = 0; i < n; ++i) gradient.set(i, gradients[i % 4]);
-  const MatrixOperand value(start), device_gradient(gradient), m(Buffer(1, n, dtype)), v(Buffer(1, n, dtype));
-  const ArrayOperand<AdamScalars> scalars({{0.125F, 1.0F, 1.0F - 0.9F, 1.0F - 0.98F}});
-  adam(test_context(), {.value = value.view(),
-                        .gradient = device_gradient.view(),
-                        .m = m.view(),
-                        .v = v.view(),
-                        .scalars = scalars.data()});
-  const Buffer got = value.get();
-  const double moves[] = {-0.125, 0.125, -0.125, 0.0};
-  const double errors[] = {1e-5, 2e-4, 1e-5, 0.0};  // epsilon is a thousandth of the second gradient
-  for (int64_t i = 0; i < n; ++i) EXPECT_NEAR(got.get(i), start.get(i) + moves[i % 4], errors[i % 4]) << i;
-}
-
 TEST_P(AdamStep, ASkippedOneChangesNothing) {
   const DType dtype = GetParam().dtype;
   const int64_t n = GetParam().size.cols;

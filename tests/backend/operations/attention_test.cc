@@ -126,6 +126,15 @@ TEST_P(AttentionProbabilities, MatchTheReference) {
   }
 }
 
+/// Whose exponentials would overflow.
+TEST(AttentionOfLargeScores, MatchesTheReference) {
+  for (const DType dtype : test_master_dtypes()) {
+    AttentionOperands operands({{6}, {40}, 1, 16, false, 0, 60.0}, dtype, 0.0F);
+    operands.run();
+    operands.expect_out(operands.reference());
+  }
+}
+
 /// Queries of hypotheses with rows of a cache, among them one without keys.
 class AttentionDecode : public OperationTest {};
 VENTRIS_FOR_CASES(AttentionDecode, cases(test_dtypes(), {{3, 5}, {3, 21, 3}, {3, 64}}));

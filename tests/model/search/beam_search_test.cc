@@ -139,44 +139,6 @@ TEST(BeamSearch, EqualsTheReferenceInF64ForAnyLengthPenalty) {
   }
 }
 
-TEST(BeamSearch, WithABeamOfOneTakesTheBestTokenAtEveryStep) {
-  TinyModel tiny(testing::tiny_config(false), DType::kF32, 1, KeptActivations::kNone);
-  const Sources sources = some_sources();
-  const BeamSearchOptions options{.beam_size = 1, .max_extra_length = 5};
-  const auto results = translate(tiny, options, sources);
-  for (size_t s = 0; s < sources.size(); ++s) {
-    std::vector<int32_t> tokens;
-    double log_probability = 0.0;
-    while (true) {
-      std::vector<double> values = next_token(tiny, sources[s], tokens);
-      values[static_cast<size_t>(options.unknown_id)] = values[static_cast<size_t>(options.begin_id)] = -1e9;
-      auto best = static_cast<int32_t>(std::max_element(values.begin(), values.end()) - values.begin());
-      if (tokens.size() == std::min<size_t>(sources[s].size() + 5, 15)) best = options.end_id;
-      log_probability += values[static_cast<size_t>(best)];
-      if (best == options.end_id) break;
-      tokens.push_back(best);
-    }
-    ASSERT_EQ(results[s].size(), 1U);
-    EXPECT_EQ(results[s][0].tokens, tokens);
-    EXPECT_NEAR(results[s][0].log_probability, log_probability, 1e-4);
-  }
-}
-
-TEST(BeamSearch, TranslatesASentenceAloneAsInABatch) {
-  const Sources sources = some_sources();
-  for (DType dtype : {DType::kF32, DType::kBF16}) {
-    TinyModel tiny(testing::tiny_config(false), dtype, 1, KeptActivations::kNone);
-    BeamSearchOptions options{.beam_size = 4, .max_extra_length = 5, .n_best = 4};
-    const auto together = translate(tiny, options, sources);
-    for (size_t s = 0; s < sources.size(); ++s) {
-      expect_same(translate(tiny, options, {sources[s]})[0], together[s], 1e-5);
-    }
-    options.batch_rows = 12;
-    const auto in_parts = translate(tiny, options, sources);
-    for (size_t s = 0; s < sources.size(); ++s) expect_same(in_parts[s], together[s], 1e-5);
-  }
-}
-
 TEST(BeamSearch, GivesTheSameResultsForAnyNumberOfThreads) {
   TinyModel one(testing::tiny_config(true), DType::kF32, 1, KeptActivations::kNone);
   TinyModel three(testing::tiny_config(true), DType::kF32, 3, KeptActivations::kNone);
@@ -184,24 +146,6 @@ TEST(BeamSearch, GivesTheSameResultsForAnyNumberOfThreads) {
   const auto expected = translate(one, options, some_sources());
   const auto got = translate(three, options, some_sources());
   for (size_t s = 0; s < got.size(); ++s) expect_same(got[s], expected[s], 0.0);
-}
-
-TEST(BeamSearch, SortsTheNBestAndProducesNoMarks) {
-  TinyModel tiny(testing::tiny_config(false), DType::kF32, 1, KeptActivations::kNone);
-  const BeamSearchOptions options{.beam_size = 6, .max_extra_length = 5, .n_best = 6};
-  const Sources sources = some_sources();
-  const auto results = translate(tiny, options, sources);
-  for (size_t s = 0; s < sources.size(); ++s) {
-    ASSERT_EQ(results[s].size(), 6U);
-    for (size_t i = 0; i < results[s].size(); ++i) {
-      if (i > 0) {
-        EXPECT_GE(results[s][i - 1].score, results[s][i].score);
-        EXPECT_NE(results[s][i - 1].tokens, results[s][i].tokens);
-      }
-      EXPECT_LE(results[s][i].tokens.size(), sources[s].size() + 5);
-      for (int32_t token : results[s][i].tokens) EXPECT_GT(token, options.end_id);
-    }
-  }
 }
 
 TEST(BeamSearch, GivesOneEmptyHypothesisForAnEmptySource) {

@@ -222,24 +222,6 @@ TEST(Ensemble, OfTwoModelsSearchesWithTheMeanOfTheirProbabilities) {
   });
 }
 
-TEST(Ensemble, OfAModelWithItselfIsTheModel) {
-  for (const DType dtype : {DType::kF32, DType::kBF16}) {
-    TinyModel tiny(testing::tiny_config(false), dtype, 1, KeptActivations::kNone);
-    const SearchModel model{tiny.config(), tiny.store(), tiny.ids()};
-    const std::vector<SearchModel> thrice(3, model);
-    const BeamSearchOptions options{.max_extra_length = 5, .n_best = 3};
-    const std::vector<TokenList> sources = {{5, 6, 7}, {9, 3}, {11, 12, 13, 14, 15}};
-    const auto expected = BeamSearch(tiny.context(), std::span(&model, 1), options).translate(sources);
-    const auto got = BeamSearch(tiny.context(), thrice, options).translate(sources);
-    for (size_t s = 0; s < sources.size(); ++s) {
-      for (size_t i = 0; i < expected[s].size(); ++i) {
-        EXPECT_EQ(got[s].at(i).tokens, expected[s][i].tokens);
-        EXPECT_NEAR(got[s][i].log_probability, expected[s][i].log_probability, 1e-5);
-      }
-    }
-  }
-}
-
 TEST(Ensemble, OfDifferentVocabulariesOrDTypesIsRefused) {
   TinyModel one(few_tokens(), DType::kF32, 1, KeptActivations::kNone);
   TinyModel large(testing::tiny_config(false), DType::kF32, 1, KeptActivations::kNone);
@@ -259,32 +241,6 @@ std::vector<SourceSentence> many_sources(size_t count) {
     sources.push_back({.tokens = TokenList(1 + i % 3, static_cast<int32_t>(3 + i % 16)), .number = i});
   }
   return sources;
-}
-
-TEST(Sampling, DrawsFirstTokensAsOftenAsTheyAreProbable) {
-  TinyModel tiny(few_tokens(), DType::kF32, 1, KeptActivations::kNone);
-  const std::vector<double> expected = token_table({&tiny}, {4, 5}, {})[0];
-  BeamSearch search(tiny.context(), tiny.config(), tiny.store(), tiny.ids(),
-                    {.max_length = 1, .n_best = 4, .sample = true});
-  std::vector<SourceSentence> sources(1000, {.tokens = {4, 5}});
-  for (size_t i = 0; i < sources.size(); ++i) sources[i].number = i;
-  std::vector<double> counts(6, 0.0);
-  for (const auto& drawn : search.translate(sources)) {
-    ASSERT_EQ(drawn.size(), 4U);
-    for (const Hypothesis& hypothesis : drawn) {
-      ++counts[static_cast<size_t>(hypothesis.tokens.empty() ? 2 : hypothesis.tokens[0])];
-    }
-  }
-  // Neither the begin mark nor the unknown token is drawn.
-  double possible = 0.0;
-  for (size_t w = 2; w < 6; ++w) possible += std::exp(expected[w]);
-  double chi_square = 0.0;
-  for (size_t w = 2; w < 6; ++w) {
-    const double wanted = 4000.0 * std::exp(expected[w]) / possible;
-    chi_square += (counts[w] - wanted) * (counts[w] - wanted) / wanted;
-  }
-  EXPECT_EQ(counts[0] + counts[1], 0.0);
-  EXPECT_LT(chi_square, 21.1);  // exceeded once in 10,000 with three degrees of freedom
 }
 
 TEST(Sampling, DependsOnTheNumberOfTheSentenceAloneNotOnTheBatch) {
