@@ -11,25 +11,19 @@ namespace {
 
 using Masks = std::vector<std::vector<uint8_t>>;
 
-TEST(Affinity, RanksBoundToCoresOfTheirOwnKeepAllOfThem) {
-  const Masks masks = {{1, 1, 0, 0}, {0, 0, 1, 1}};
-  EXPECT_EQ(core_share(masks, 0), 2);
-  EXPECT_EQ(core_share(masks, 1), 2);
-}
-
-TEST(Affinity, RanksThatAreNotBoundShareTheCores) {
-  const Masks masks(3, {1, 1, 1, 1, 1, 1});
-  for (size_t which = 0; which < 3; ++which) EXPECT_EQ(core_share(masks, which), 2);
-}
-
-TEST(Affinity, CoresThatPartOfTheRanksShareAreDivided) {
-  const Masks masks = {{1, 1, 1, 0}, {0, 1, 1, 1}};
-  EXPECT_EQ(core_share(masks, 0), 2);
-}
-
-TEST(Affinity, MoreRanksThanCoresGetOneEach) {
-  const Masks masks(5, {1, 1, 0});
-  for (size_t which = 0; which < 5; ++which) EXPECT_EQ(core_share(masks, which), 1);
+TEST(Affinity, RanksShareTheCoresOnWhichTheyMayRun) {
+  struct Case {
+    const char* what;
+    Masks masks;
+    int share;
+  };
+  for (const Case& of : {Case{"cores of their own", {{1, 1, 0, 0}, {0, 0, 1, 1}}, 2},
+                         Case{"not bound", Masks(3, {1, 1, 1, 1, 1, 1}), 2},
+                         Case{"a part in common", {{1, 1, 1, 0}, {0, 1, 1, 1}}, 2},
+                         Case{"more ranks than cores", Masks(5, {1, 1, 0}), 1}}) {
+    for (size_t which = 0; which < of.masks.size(); ++which)
+      EXPECT_EQ(core_share(of.masks, which), of.share) << of.what;
+  }
 }
 
 TEST(Affinity, ThisProcessMayRunSomewhere) {

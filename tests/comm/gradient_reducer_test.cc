@@ -77,19 +77,6 @@ TEST(GradientReducer, RefusesToFinishBeforeAllIsReady) {
   reducer.finish();
 }
 
-TEST(GradientReducer, LargeBuffersInSmallBucketsAgreeWithOnePlainSum) {
-  Context context({.threads = 1});
-  std::vector<float> data(3'000'001);
-  fill(data, 0);
-  std::vector<float> expected = data;
-  world().all_reduce_sum(flat(expected));
-  GradientReducer reducer(context, world(), flat(data), DType::kF32, 1 << 20);
-  for (int64_t begin = 3'000'001; begin > 0; begin -= 250'000) reducer.ready(begin);
-  reducer.ready(0);
-  reducer.finish();
-  EXPECT_TRUE(data == expected);
-}
-
 TEST(GradientReducer, LeavesEachRankTheSumsOfItsOwnElements) {
   Context context({.threads = 1});
   const int64_t unit = ShardPlan::unit();

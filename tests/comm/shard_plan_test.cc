@@ -6,15 +6,10 @@
 #include <algorithm>
 #include <vector>
 
-#include "backend/context.h"
 #include "comm/gradient_buckets.h"
-#include "comm/tree_reducer.h"
-#include "tests/comm/rank_test.h"
 
 namespace ventris {
 namespace {
-
-using testing::world;
 
 TEST(GradientBuckets, AreTheSameRangesHoweverBackwardGoesOn) {
   for (const int64_t stride : {1, 3, 10}) {
@@ -136,54 +131,6 @@ TEST(GradientBuckets, LeaveOneForWhatBackwardCompletesLast) {
   const GradientBuckets long_tail(3 * GradientBuckets::kMaxTail, 1 << 20, 2 * GradientBuckets::kMaxTail + 1);
   EXPECT_EQ(long_tail.at(1), (TreeNode{GradientBuckets::kMaxTail, 2 * GradientBuckets::kMaxTail}));
   EXPECT_EQ(long_tail.at(2).size(), 1);
-}
-
-TEST(ShardPlan, OneRankHasAllInOneRange) {
-  const ShardPlan plan(1'000'000, 1 << 16, 1);
-  EXPECT_GT(plan.buckets().count(), 10);
-  EXPECT_EQ(plan.ranges_of(0), (std::vector<TreeNode>{{0, 1'000'000}}));
-}
-
-TEST(TreeReducer, GivesOwnersTheBitsThatAllRanksGetOtherwise) {
-  constexpr int64_t kElements = 200'001;
-  Context context({.threads = 1});
-  const auto flat = [](std::vector<float>& data) {
-    return Tensor{data.data(), 1, kElements, kElements, DType::kF32};
-  };
-  for (const int64_t shards : {1, 3, 8}) {
-    const ShardPlan owners(kElements, 1 << 18, world().size(), 70'000);
-    EXPECT_GT(owners.buckets().count(), 1);
-    const auto sum = [&](bool owned) {
-      std::vector<float> gradients(kElements, 0.0F);
-      std::vector<double> losses = {0.0, 0.0};
-      const Tensor loss = {losses.data(), 1, 2, 2, DType::kF64};
-      std::unique_ptr<TreeReducer> reducer =
-          owned ? std::make_unique<TreeReducer>(context, world(), shards, flat(gradients), loss, owners)
-                : std::make_unique<TreeReducer>(context, world(), shards, flat(gradients), loss, 1 << 18);
-      const TreeNode share = share_of_rank(shards, world().rank(), world().size());
-      for (int64_t shard = share.begin; shard < share.end; ++shard) {
-        for (size_t i = 0; i < gradients.size(); ++i)
-          gradients[i] += 1.0F / static_cast<float>(3 + (i * 7 + static_cast<size_t>(shard) * 13) % 101);
-        losses[0] += 1.0 / static_cast<double>(shard + 3);
-        if (shard + 1 < share.end) reducer->set_aside(shard);
-      }
-      reducer->loss_ready();
-      for (int64_t begin = kElements; begin > 0; begin -= std::min<int64_t>(begin, 30'000))
-        reducer->ready(begin);
-      reducer->ready(0);
-      reducer->finish();
-      gradients.push_back(static_cast<float>(losses[0]));
-      return gradients;
-    };
-    const std::vector<float> expected = sum(false);
-    const std::vector<float> got = sum(true);
-    EXPECT_EQ(got.back(), expected.back()) << "the loss goes to all";
-    for (const TreeNode& range : owners.ranges_of(world().rank())) {
-      EXPECT_TRUE(
-          std::equal(got.begin() + range.begin, got.begin() + range.end, expected.begin() + range.begin))
-          << shards << " shards";
-    }
-  }
 }
 
 }  // namespace

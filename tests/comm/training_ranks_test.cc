@@ -3,7 +3,6 @@
 
 #include <cmath>
 #include <fstream>
-#include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 
@@ -13,11 +12,6 @@
 #include "tests/comm/rank_test.h"
 #include "tests/support/tiny_run.h"
 #include "tests/support/tolerance.h"
-#include "tests/support/weighted_corpus.h"
-#include "trainer/files/run_folder.h"
-#include "trainer/files/weights.h"
-#include "trainer/inference/scoring.h"
-#include "trainer/inference/translation.h"
 #include "trainer/replicas.h"
 
 namespace ventris {
@@ -105,24 +99,6 @@ TEST_F(RanksTest, AllRanksTogetherComeToTheParametersOfOneRankAfterTenSteps) {
   }
 }
 
-TEST_F(RanksTest, AReproducibleRunOnWeightedPairsHasTheBitsOfOneRank) {
-  TrainOptions together = options("together");
-  together.corpus = path_ + "weighted.h5";
-  together.reduction = Reduction::kReproducible;
-  if (world().rank() == 0) {
-    testing::write_weighted_corpus(path_ + "corpus.h5", together.corpus,
-                                   [](int64_t pair) { return 0.3F * static_cast<float>(pair % 5); });
-  }
-  world().barrier();
-  const std::vector<float> got = values_of(train_on_all(together), together);
-  TrainOptions alone = together;
-  alone.model_dir = path_ + "alone-" + std::to_string(world().rank());
-  Context context({.threads = 2});
-  const auto self = make_self_communicator();
-  EXPECT_TRUE(got == values_of(train(context, *self, alone, "rank test"), alone));
-  EXPECT_EQ(loss_at(together, 10), loss_at(alone, 10));
-}
-
 TEST_F(RanksTest, AReproducibleRunHasTheBitsOfOneRank) {
   for (const int shards : {4, 3, 1}) {
     TrainOptions together = options("together-" + std::to_string(shards));
@@ -139,88 +115,6 @@ TEST_F(RanksTest, AReproducibleRunHasTheBitsOfOneRank) {
   }
 }
 
-TEST_F(RanksTest, AReproducibleRunThatChangesTheNumberOfRanksHasTheBitsOfOneThatDoesNot) {
-  TrainOptions whole = options("whole");
-  whole.reduction = Reduction::kReproducible;
-  whole.logical_shards = 3;
-  const std::vector<float> expected = values_of(train_on_all(whole), whole);
-  TrainOptions parts = whole;
-  parts.model_dir = path_ + "parts";
-  parts.max_steps = 3;
-  const auto alone = [&] {
-    if (world().rank() == 0) {
-      Context context({.threads = 1});
-      const auto self = make_self_communicator();
-      train(context, *self, parts, "rank test");
-    }
-    world().barrier();
-  };
-  alone();
-  parts.logical_shards = 0;  // those of the checkpoint
-  parts.max_steps = 7;
-  train_on_all(parts);
-  parts.max_steps = 8;
-  alone();
-  parts.max_steps = 10;
-  EXPECT_TRUE(expected == values_of(train_on_all(parts), parts));
-}
-
-/// Wide enough for several units of a share.
-void widen(TransformerConfig& model) {
-  model.d_model = 96;
-  model.d_ff = 128;
-}
-
-TEST_F(RanksTest, AnOptimizerInSharesHasTheBitsOfAWholeOneAlsoWhereRunsResumeWithTheOther) {
-  for (const Precision precision : {Precision::kF32, Precision::kBF16}) {
-    TrainOptions whole = options(fmt::format("unshared-{}", name_of(precision)));
-    widen(whole.model);
-    whole.reduction = Reduction::kReproducible;
-    whole.precision = precision;
-    whole.clip_norm = 1.0;
-    whole.ema = 0.9;
-    whole.valid_every = 5;
-    whole.valid_beam_size = 0;
-    whole.valid_metric = "loss";
-    whole.digest_every = 5;
-    const TrainResult expected = train_on_all(whole);
-    TrainOptions shared = whole;
-    shared.shard_optimizer = true;
-    shared.model_dir = path_ + fmt::format("shared-{}", name_of(precision));
-    const TrainResult got = train_on_all(shared);
-    TrainOptions changing = shared;
-    changing.model_dir = path_ + fmt::format("changing-{}", name_of(precision));
-    for (const int64_t steps : {3, 6, 10}) {
-      changing.max_steps = steps;
-      changing.shard_optimizer = steps != 6;
-      train_on_all(changing);
-    }
-    EXPECT_EQ(got.best_metric, expected.best_metric);
-    if (world().rank() != 0) continue;
-    const LoadedState wanted(expected.last_checkpoint, whole.model, kTinyVocabulary);
-    for (const std::string& folder : {shared.model_dir, changing.model_dir}) {
-      const LoadedState found(path_of_checkpoint(folder, 10), whole.model, kTinyVocabulary);
-      EXPECT_TRUE(found.values == wanted.values) << folder;
-      EXPECT_TRUE(found.m == wanted.m) << folder;
-      EXPECT_TRUE(found.v == wanted.v) << folder;
-    }
-    EXPECT_EQ(loss_at(shared, 10), loss_at(whole, 10));
-  }
-}
-
-TEST_F(RanksTest, AnOptimizerInSharesTrainsWithTheFastReductionToo) {
-  TrainOptions whole = options("fast-whole");
-  widen(whole.model);
-  TrainOptions shared = whole;
-  shared.shard_optimizer = true;
-  shared.model_dir = path_ + "fast-shared";
-  train_on_all(whole);
-  train_on_all(shared);
-  if (world().rank() != 0) return;
-  const double expected = loss_at(whole, 10);
-  EXPECT_NEAR(loss_at(shared, 10), expected, 1e-4 * expected);
-}
-
 TEST_F(RanksTest, GradientsInBf16ComeToTheLossOfF32) {
   TrainOptions f32 = options("f32");
   TrainOptions bf16 = options("bf16");
@@ -235,63 +129,6 @@ TEST_F(RanksTest, GradientsInBf16ComeToTheLossOfF32) {
   EXPECT_LT(reached, 0.8 * before);
   EXPECT_TRUE(testing::close(loss_at(bf16, 30), reached, testing::tolerance_of(DType::kBF16)))
       << loss_at(bf16, 30) << " " << reached;
-}
-
-TEST_F(RanksTest, AnInterruptedRunOnTheseRanksComesToTheSameBits) {
-  TrainOptions whole = options("whole");
-  whole.valid_every = 4;
-  const TrainResult expected = train_on_all(whole);
-  TrainOptions parts = options("parts");
-  parts.valid_every = 4;
-  parts.max_steps = 6;
-  train_on_all(parts);
-  parts.max_steps = 10;
-  const TrainResult got = train_on_all(parts);
-  EXPECT_TRUE(values_of(got, parts) == values_of(expected, whole));
-  for (const std::string& path : world().all_gather(got.last_checkpoint))
-    EXPECT_EQ(path, got.last_checkpoint);
-}
-
-TEST_F(RanksTest, RanksWithoutAShardTakePartAllTheSame) {
-  TrainOptions one_shard = options("one-shard");
-  one_shard.logical_shards = 1;
-  one_shard.max_steps = 3;
-  const TrainResult result = train_on_all(one_shard);
-  TrainOptions alone = one_shard;
-  alone.model_dir = path_ + "one-shard-alone-" + std::to_string(world().rank());
-  Context context({.threads = 1});
-  const auto self = make_self_communicator();
-  // Sums with zeros are exact, so the bits are those of one rank.
-  EXPECT_TRUE(values_of(result, one_shard) == values_of(train(context, *self, alone, "rank test"), alone));
-}
-
-TEST_F(RanksTest, ValidationAndTranslationDoNotDependOnTheRanks) {
-  TrainOptions run = options("run");
-  run.max_steps = 8;
-  const TrainResult result = train_on_all(run);
-  Context context({.threads = 1});
-  const ModelSet models(context, {result.last_checkpoint}, Packing::kF32);
-  std::vector<std::string> lines;
-  for (int i = 0; i < 400; ++i) lines.push_back(testing::tiny_pair(i).first);
-  const auto self = make_self_communicator();
-  for (const bool sample : {false, true}) {
-    const BeamSearchOptions search = {.beam_size = 3, .max_extra_length = 5, .n_best = 2, .sample = sample};
-    const auto together = Translator(context, world(), models, search).translate(lines);
-    const auto alone = Translator(context, *self, models, search).translate(lines);
-    ASSERT_EQ(together.size(), alone.size());
-    for (size_t i = 0; i < alone.size(); ++i) {
-      ASSERT_EQ(together[i].translations.size(), alone[i].translations.size());
-      for (size_t n = 0; n < alone[i].translations.size(); ++n) {
-        EXPECT_EQ(together[i].translations[n].text, alone[i].translations[n].text) << i;
-        EXPECT_EQ(together[i].translations[n].score, alone[i].translations[n].score) << i;
-      }
-    }
-  }
-  const auto together = score_text(context, world(), models, lines, lines, 200);
-  const auto alone = score_text(context, *self, models, lines, lines, 200);
-  for (size_t i = 0; i < lines.size(); ++i) {
-    EXPECT_EQ(together[i].log_probabilities, alone[i].log_probabilities) << i;
-  }
 }
 
 TEST_F(RanksTest, RanksWithOtherOptionsOrAnotherCorpusDoNotTrain) {

@@ -4,9 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cmath>
 #include <cstdint>
-#include <string>
 #include <vector>
 
 #include "backend/context.h"
@@ -82,44 +80,6 @@ TEST(TreeReducer, AddsInTheOrderOfTheTreeForEveryNumberOfShardsAndEveryBucket) {
     for (const int64_t bucket_bytes : {4, 256, 4096, 1 << 20})
       expect_sums_of_the_tree(context, shards, bucket_bytes);
   }
-}
-
-// (1e8 + 1) - 1e8 is 0 in f32, 1e8 + (1 - 1e8) is 0, and (1e8 - 1e8) + 1 is 1.
-TEST(TreeReducer, TheOrderShowsInTheValues) {
-  Context context({.threads = 1});
-  const auto sum_of = [&](const std::vector<float>& terms) {
-    Step step(context, static_cast<int64_t>(terms.size()), 1, 4);
-    step.run([&](int64_t shard, size_t) { return terms[static_cast<size_t>(shard)]; }, 1);
-    return step.gradients[0];
-  };
-  EXPECT_EQ(sum_of({1e8F, 1.0F, -1e8F}), 0.0F);
-  EXPECT_EQ(sum_of({1e8F, -1e8F, 1.0F}), 1.0F);
-  EXPECT_EQ(sum_of({1e8F, 1.0F, -1e8F, 1.0F}), 0.0F);
-  EXPECT_EQ(sum_of({1e8F, -1e8F, 1.0F, 1.0F}), 2.0F);
-  EXPECT_EQ(sum_of({1e8F, 1.0F, 1.0F, -1e8F, 1.0F}), 1.0F);
-  EXPECT_EQ(sum_of({1.0F, 1.0F, 1.0F, 1.0F, 1e8F, -1e8F}), 4.0F);
-}
-
-TEST(TreeReducer, IsCloseToThePlainSumOfMpi) {
-  Context context({.threads = 1});
-  constexpr size_t kElements = 70'001;
-  const int64_t shards = 2 * world().size();
-  Step step(context, shards, kElements, 1 << 15);
-  std::vector<double> plain(kElements);
-  std::vector<double> sizes(kElements);  // sums of absolute values
-  for (int64_t shard = step.share.begin; shard < step.share.end; ++shard) {
-    for (size_t i = 0; i < kElements; ++i) {
-      plain[i] += gradient(shard, i, 0);
-      sizes[i] += std::abs(gradient(shard, i, 0));
-    }
-  }
-  world().all_reduce_sum(flat(plain));
-  world().all_reduce_sum(flat(sizes));
-  step.run([](int64_t shard, size_t i) { return gradient(shard, i, 0); }, 9'000);
-  for (size_t i = 0; i < kElements; ++i)
-    ASSERT_LE(std::abs(step.gradients[i] - plain[i]), 1e-6 * sizes[i]) << i;
-  const std::string bytes(reinterpret_cast<const char*>(step.gradients.data()), kElements * sizeof(float));
-  for (const std::string& other : world().all_gather(bytes)) EXPECT_TRUE(other == bytes);
 }
 
 TEST(TreeReducer, TheNumberOfThreadsChangesNothing) {

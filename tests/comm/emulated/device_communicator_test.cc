@@ -57,22 +57,6 @@ TEST_F(DeviceCommunicator, BuffersOfGraphsAreNotRegistered) {
   EXPECT_FALSE(emulation::nccl_hooks().registers_graphs);
 }
 
-TEST_F(DeviceCommunicator, SumsComeAfterEarlierWorkAndBeforeLaterWork) {
-  const auto first = numbers<float>(5000, 1);
-  const auto second = numbers<float>(300, 2);
-  DeviceRow<float> a(context(), first);
-  DeviceRow<float> b(context(), second);
-  DeviceRow<float> copy(context(), std::vector<float>(5000));
-  communicator().start_all_reduce_sum(a.view());
-  communicator().start_all_reduce_sum(b.view());
-  communicator().progress();
-  communicator().finish_reductions();
-  VENTRIS_CUDA_CHECK(cudaMemcpyAsync(copy.view().data, a.view().data, 5000 * sizeof(float),
-                                     cudaMemcpyDeviceToDevice, stream()));
-  expect_sums(copy.get(), sums_by_mpi(first));
-  expect_sums(b.get(), sums_by_mpi(second));
-}
-
 TEST_F(DeviceCommunicator, SumsAreCapturedInAGraphThatRunsAgainAndAgain) {
   auto values = numbers<float>(777);
   DeviceRow<float> row(context(), values);
@@ -110,18 +94,6 @@ TEST_F(DeviceCommunicator, SumsHaveTheHighestPriorityAlsoInAGraph) {
     graph.run([&] { communicator().all_reduce_sum(row.view()); });
     synchronize(context());
     EXPECT_EQ(emulation::nccl_hooks().priority, greatest) << run;
-  }
-}
-
-TEST_F(DeviceCommunicator, TheReducerSumsBucketsOnTheDevice) {
-  const auto values = numbers<float>(1003);
-  DeviceRow<float> row(context(), values);
-  GradientReducer reducer(context(), communicator(), row.view(), DType::kF32, 400, 333);
-  for (int step = 0; step < 2; ++step) {
-    row.fill(values);
-    for (const int64_t begin : {900, 350, 349, 0}) reducer.ready(begin);
-    reducer.finish();
-    expect_sums(row.get(), sums_by_mpi(values));
   }
 }
 
@@ -328,12 +300,6 @@ TEST_F(DeviceCommunicator, RanksWithAnotherVersionDisagree) {
   if (world().rank() == 1) emulation::nccl_hooks().version = 22703;
   expect_error(ExitCode::kRanksDisagree, {"NCCL", "rank 1", "2.27.3", "2.28.9"},
                [&] { make_device_communicator(world(), context()); });
-}
-
-TEST_F(DeviceCommunicator, EveryRankOfAHostTakesADeviceOfItsOwn) {
-  const RankDevice found = find_rank_device(world(), testing::environment());
-  EXPECT_EQ(found.reason, "");
-  EXPECT_EQ(found.index, testing::environment().local_rank());
 }
 
 TEST_F(DeviceCommunicator, MoreRanksThanDevicesAreToldWithBothNumbers) {
