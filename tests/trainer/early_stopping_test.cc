@@ -5,9 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "data/corpus.h"
 #include "tests/trainer/training_fixture.h"
-#include "trainer/files/checkpoint.h"
 #include "trainer/files/run_folder.h"
 
 namespace ventris {
@@ -103,43 +101,6 @@ TEST_P(EarlyStoppingAcrossStarts, AStartThatEndsBetweenValidationsChangesNothing
     EXPECT_EQ(again.state.best_due_step, end.state.best_due_step);
     EXPECT_EQ(again.state.best_due_metric, end.state.best_due_metric);
     EXPECT_EQ(again.state.validations_without_improvement, run.patience);
-  }
-}
-
-/// Makes the checkpoint of the last step one of a run that was stopped in its validation; nothing was better
-/// than the best before it.
-void put_off_the_last_validation(const TrainOptions& run, const std::string& checkpoint) {
-  LoadedState last(checkpoint, run.model, testing::kTinyVocabulary);
-  last.state.validation_pending = 1;
-  --last.state.validations_without_improvement;
-  TransformerConfig config = run.model;
-  config.vocab_size = testing::kTinyVocabulary;
-  Context context({.threads = 1});
-  const auto flat = [](std::vector<float>& values) {
-    const auto size = static_cast<int64_t>(values.size());
-    return Tensor{values.data(), 1, size, size, DType::kF32};
-  };
-  save_checkpoint(context, run.model_dir, last.state, config, last.store,
-                  {.m = flat(last.m), .v = flat(last.v)}, data::Corpus(run.corpus).tokenizers().models(),
-                  "a test");
-}
-
-TEST_P(EarlyStoppingAcrossStarts, AValidationThatIsMadeUpForIsOneLineAndCountsOnce) {
-  TrainOptions run = options();
-  run.learning_rate_scale = 1e-30;
-  run.max_steps = 4;
-  const TrainResult quiet = train_alone(run);
-  const auto lines = metrics_of(run, "valid_loss");
-  ASSERT_EQ(lines.size(), 2U);
-  // The line of the last step is there: the run was killed before the checkpoint said so too.
-  put_off_the_last_validation(run, quiet.last_checkpoint);
-  for (int start = 0; start < 3; ++start) {
-    const TrainResult again = train_alone(run);
-    EXPECT_EQ(again.step, 4);
-    EXPECT_EQ(metrics_of(run, "valid_loss"), lines) << start;
-    const LoadedState state(again.last_checkpoint, run.model, testing::kTinyVocabulary);
-    EXPECT_EQ(state.state.validation_pending, 0);
-    EXPECT_EQ(state.state.validations_without_improvement, 1);
   }
 }
 

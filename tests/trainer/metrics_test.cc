@@ -167,24 +167,6 @@ TEST(Metrics, AValidationIsOneObjectAndNothingIsEverNaN) {
   }
 }
 
-TEST(Metrics, AResumedRunDropsTheLinesOfStepsThatItRepeats) {
-  const TemporaryFolder folder;
-  {
-    MetricsLog log(folder / "", 0);
-    for (const int64_t step : {10, 20, 30}) log.write(some_metrics(step));
-    log.write(ValidationMetrics{.step = 30});
-  }
-  std::ofstream(folder / "metrics.jsonl", std::ios::app) << "{\"step\": 40, \"lo";  // the power failed here
-  {
-    MetricsLog log(folder / "", 20);
-    log.write(some_metrics(30));
-  }
-  const auto lines = lines_of(folder / "metrics.jsonl");
-  ASSERT_EQ(lines.size(), 3U);
-  EXPECT_EQ(lines[2]["step"], 30);
-  EXPECT_TRUE(lines[2].contains("loss"));
-}
-
 TEST(Metrics, AStepThatIsValidatedAnewLosesItsValidationAlone) {
   const TemporaryFolder folder;
   const auto steps_after = [&](bool validates_last_step) {

@@ -2,17 +2,11 @@
 // train --ema and the choice of the best checkpoint.
 #include <gtest/gtest.h>
 
-#include <cmath>
-#include <nlohmann/json.hpp>
-
-#include "backend/error.h"
 #include "backend/moving_average.h"
 #include "tests/trainer/training_fixture.h"
 #include "trainer/files/model_files.h"
 #include "trainer/files/run_folder.h"
 #include "trainer/files/weights.h"
-#include "trainer/metrics.h"
-#include "trainer/validation.h"
 
 namespace ventris {
 namespace {
@@ -20,7 +14,6 @@ namespace {
 using testing::kTinyVocabulary;
 using testing::LoadedState;
 using testing::make_tiny_corpus;
-using testing::metrics_of;
 using testing::TemporaryFolder;
 using testing::train_alone;
 
@@ -30,10 +23,6 @@ std::vector<float> translated_with(const std::string& model) {
   const auto loaded = load_model(context, model, DType::kF32);
   const float* values = loaded->store.values().as<float>();
   return {values, values + loaded->store.flat_size()};
-}
-
-std::vector<nlohmann::json> validations_of(const TrainOptions& options) {
-  return metrics_of(options, "valid_loss");
 }
 
 class AverageOfTraining : public ::testing::Test {
@@ -78,66 +67,6 @@ TEST_F(AverageOfTraining, FollowsTheParametersStepByStepAndLeavesThemAlone) {
     }
     EXPECT_NE(got, now);
   }
-}
-
-TEST_F(AverageOfTraining, GoesOnExactlyAfterAnInterruption) {
-  TrainOptions whole = options("whole", 0.9);
-  whole.valid_every = 4;
-  train_alone(whole);
-  TrainOptions parts = options("parts", 0.9);
-  parts.valid_every = 4;
-  for (const int64_t steps : {5, 12}) {
-    parts.max_steps = steps;
-    train_alone(parts);
-  }
-  EXPECT_EQ(average(parts, 12), average(whole, 12));
-  EXPECT_EQ(values(parts, 12), values(whole, 12));
-  parts.ema = 0.8;
-  parts.max_steps = 13;
-  try {
-    train_alone(parts);
-    ADD_FAILURE() << "went on with another decay";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ExitCode::kBadConfiguration);
-    EXPECT_NE(std::string(error.what()).find("ema 0.9, but this run has 0.8"), std::string::npos)
-        << error.what();
-  }
-  parts.ema = 0.0;
-  try {
-    train_alone(parts);
-    ADD_FAILURE() << "went on without the average";
-  } catch (const Error& error) {
-    EXPECT_NE(std::string(error.what()).find("ema 0.9, but this run has none"), std::string::npos)
-        << error.what();
-  }
-}
-
-TEST_F(AverageOfTraining, IsValidatedAndChoosesTheBest) {
-  TrainOptions run = options("run", 0.9);
-  run.valid_every = 6;
-  train_alone(run);
-  TrainOptions plain = options("plain", 0.0);
-  plain.valid_every = 6;
-  train_alone(plain);
-  const auto with = validations_of(run);
-  const auto without = validations_of(plain);
-  ASSERT_EQ(with.size(), 2U);
-  ASSERT_EQ(without.size(), 2U);
-  EXPECT_NE(with[1]["valid_loss"], without[1]["valid_loss"]);
-  Context context({.threads = 1});
-  const auto self = make_self_communicator();
-  const data::Corpus corpus(run.corpus);
-  const auto model = load_model(context, path_of_checkpoint(run.model_dir, 12), DType::kF32);
-  const ValidationRows rows = validation_rows_of(Device::kCpu);
-  Transformer transformer(context, model->config, model->store, model->ids,
-                          Validation::capacity(corpus, rows), KeptActivations::kNone);
-  const ValidationSets sets(corpus);
-  Validation validation(context, *self, corpus, sets, run, rows);
-  EXPECT_EQ(with[1]["valid_loss"],
-            validation.run(transformer, model->store, model->ids, 12, [] {}).value().metrics.loss);
-  EXPECT_EQ(values(run, 12), values(plain, 12)) << "validation changes no parameter";
-  EXPECT_EQ(translated_with(run.model_dir), translated_with(read_best(run.model_dir)));
-  EXPECT_NE(translated_with(run.model_dir), values(run, step_of_checkpoint(read_best(run.model_dir))));
 }
 
 TEST_F(AverageOfTraining, IsThatOfBf16TrainingToo) {

@@ -88,15 +88,6 @@ TEST(Optimizer, ClippingScalesALongGradientToTheLengthAllowed) {
   for (size_t i = 0; i < values.size(); ++i) ASSERT_NEAR(values[i], expected[i], 1e-6F) << i;
 }
 
-TEST(Optimizer, ClippingLeavesAShortGradientAlone) {
-  TrainOptions clipping;
-  clipping.clip_norm = 1e6;
-  Problem clipped(clipping, 0.5F);
-  Problem plain({}, 0.5F);
-  for (Problem* problem : {&clipped, &plain}) problem->update(0.01);
-  EXPECT_TRUE(flat_values(clipped.store) == flat_values(plain.store));
-}
-
 TEST(Optimizer, EachElementOfALongGradientIsLimited) {
   TrainOptions limited;
   limited.clip_value = 0.125;
@@ -188,18 +179,6 @@ TEST(Optimizer, WeightDecayLeavesFrozenColumnsOfAFusedTensor) {
     }
   }
   EXPECT_GT(moved, 0U);
-}
-
-TEST(Optimizer, MomentsAreCorrectedByTheNumberOfTheUpdate) {
-  Problem problem({}, 0.25F);
-  const std::vector<float> before = flat_values(problem.store);
-  problem.update(0.01);
-  problem.fill_all(0.25F);
-  problem.update(0.01);
-  // With one gradient again and again every corrected update is the learning rate against its sign.
-  const Tensor embedding = problem.store.logical_value(problem.store.logical().front());
-  const auto offset = static_cast<size_t>(problem.store.offset(problem.ids.target_embedding));
-  EXPECT_NEAR(embedding.as<float>()[0], before[offset] - 0.02F, 1e-5F);
 }
 
 TEST(Optimizer, UpdatesAreCountedOnFromWhereARunIsResumed) {

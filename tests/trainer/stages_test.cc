@@ -5,8 +5,6 @@
 
 #include <filesystem>
 #include <fstream>
-#include <iterator>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
 #include <vector>
@@ -17,7 +15,6 @@
 #include "data/mix_plan.h"
 #include "tests/support/mixed_corpus.h"
 #include "tests/trainer/training_fixture.h"
-#include "trainer/files/checkpoint.h"
 #include "trainer/files/mix_state.h"
 #include "trainer/files/run_folder.h"
 #include "trainer/recorded_stages.h"
@@ -28,7 +25,6 @@ namespace {
 
 using testing::kTinyVocabulary;
 using testing::LoadedState;
-using testing::metrics_of;
 using testing::TemporaryFolder;
 using testing::train_alone;
 
@@ -67,58 +63,6 @@ class StagesTest : public ::testing::Test {
 
   TemporaryFolder runs_;
 };
-
-TEST_F(StagesTest, ARunThatEndsAtAnyStepResumesToTheSameBits) {
-  TrainOptions run = options("whole", kPlan);
-  train_alone(run);
-  const LoadedState whole = last_state(run);
-  ASSERT_EQ(whole.state.mix.ended.size(), 2U);
-  EXPECT_EQ(whole.state.mix.ended[0], (EndedStage{"warm", 3}));
-  const int64_t second = whole.state.mix.ended[1].step;
-  ASSERT_LT(second, run.max_steps);
-  EXPECT_EQ(whole.state.position.mix.stage, 2);
-  for (const int64_t step : {int64_t{2}, int64_t{3}, int64_t{4}, second - 1, second, second + 1}) {
-    TrainOptions parts = options(fmt::format("parts-{}", step), kPlan);
-    parts.max_steps = step;
-    train_alone(parts);
-    parts.max_steps = run.max_steps;
-    parts.mix.clear();  // that of its checkpoint
-    train_alone(parts);
-    const LoadedState again = last_state(parts);
-    EXPECT_TRUE(again.values == whole.values) << step;
-    EXPECT_TRUE(again.m == whole.m && again.v == whole.v) << step;
-    EXPECT_EQ(again.state.mix, whole.state.mix) << step;
-    EXPECT_EQ(again.state.position, whole.state.position) << step;
-    EXPECT_EQ(recorded_options(parts.model_dir).mix, whole.state.mix.plan);
-  }
-}
-
-TEST_F(StagesTest, TheLogTellsStagesAndPairs) {
-  TrainOptions run = options("log", kPlan);
-  train_alone(run);
-  const LoadedState state = last_state(run);
-  std::vector<std::string> stages;
-  int64_t clean = -1;
-  for (const auto& line : metrics_of(run, "pairs")) {
-    stages.push_back(line.at("stage"));
-    EXPECT_GE(line.at("pairs").at("clean").get<int64_t>(), clean);
-    clean = line.at("pairs").at("clean");
-    EXPECT_EQ(line.at("pairs").at("clean").get<int64_t>() > 0, stages.back() != "warm");
-    const auto pairs = line.at("pairs").at("clean").get<int64_t>() + line.at("pairs").at("bt").get<int64_t>();
-    EXPECT_NEAR(line.at("epoch").get<double>(), static_cast<double>(pairs) / 200.0, 1e-9);
-  }
-  ASSERT_EQ(stages.size(), 12U);
-  EXPECT_EQ(stages[2], "warm");
-  EXPECT_EQ(stages[3], "both");
-  EXPECT_EQ(stages.back(), "end");
-  const auto ends = metrics_of(run, "ended_stage");
-  ASSERT_EQ(ends.size(), 2U);
-  EXPECT_EQ(ends[0].at("ended_stage"), "warm");
-  EXPECT_EQ(ends[0].at("step"), 3);
-  EXPECT_EQ(ends[1].at("end"), "until clean 1");
-  EXPECT_GE(metrics_of(run, "pairs").at(static_cast<size_t>(ends[1].at("step")) - 1).at("pairs").at("clean"),
-            80);
-}
 
 TEST_F(StagesTest, LinesOfTheLogThatAreNotOursAreNoStageEnds) {
   TrainOptions run = options("log", kPlan);
@@ -239,33 +183,6 @@ TEST_F(StagesTest, OnlyEndsAndLaterStagesMayChange) {
             "warm: bt 1 until 9 steps\nboth: clean 1 bt 2 until 7 steps\nlater: bt 1\n");
   EXPECT_EQ(plan_as_it_was(last_state(run).state.mix).stages[0].end,
             (data::StageEnd{data::StageEnd::Kind::kSteps, 3}));
-}
-
-TEST_F(StagesTest, ACheckpointWithAnUnsoundRecordOfStagesIsSetAside) {
-  TrainOptions run = options("run", kPlan);
-  run.save_every = 2;
-  run.max_steps = 4;
-  train_alone(run);
-  const LoadedState good = last_state(run);
-  const std::string newest = list_checkpoints(run.model_dir).back();
-  LoadedState last = last_state(run);
-  last.state.position.mix.stage = 7;
-  TransformerConfig config = run.model;
-  config.vocab_size = kTinyVocabulary;
-  Context context({.threads = 1});
-  const auto flat = [](std::vector<float>& values) {
-    return Tensor{values.data(), 1, std::ssize(values), std::ssize(values), DType::kF32};
-  };
-  save_checkpoint(context, run.model_dir, last.state, config, last.store,
-                  {.m = flat(last.m), .v = flat(last.v)}, data::Corpus(run.corpus).tokenizers().models(),
-                  "a test");
-  ::testing::internal::CaptureStderr();
-  train_alone(run);
-  const std::string log = ::testing::internal::GetCapturedStderr();
-  EXPECT_NE(log.find("its record of a plan of stages has no sound stage"), std::string::npos) << log;
-  EXPECT_TRUE(std::filesystem::exists(newest + ".damaged"));
-  EXPECT_TRUE(last_state(run).values == good.values);
-  EXPECT_EQ(last_state(run).state.position, good.state.position);
 }
 
 TEST_F(StagesTest, ARunHasAPlanFromItsBeginOrNone) {

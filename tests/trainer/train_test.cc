@@ -11,7 +11,6 @@
 #include <cstdlib>
 #include <fstream>
 #include <functional>
-#include <iterator>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <thread>
@@ -81,41 +80,6 @@ TEST_F(TrainTest, HoldsTheEmbeddingOfTheBeginMarkAtZeroWhereWanted) {
   }
 }
 
-TEST_F(TrainTest, TheLossFallsAndEveryFileOfTheRunFolderIsThere) {
-  TrainOptions run = options("run");
-  run.max_steps = 60;
-  run.learning_rate_scale = 2.0;
-  run.valid_every = 30;
-  run.valid_metric = "bleu";
-  run.save_every = 20;
-  run.keep_checkpoints = 2;
-  const TrainResult result = train_alone(run);
-  EXPECT_EQ(result.end, TrainEnd::kDone);
-  EXPECT_EQ(result.step, 60);
-  EXPECT_EQ(result.last_checkpoint, run.model_dir + "/checkpoint-00000060.h5");
-  EXPECT_GT(result.best_step, 0);
-
-  std::vector<double> losses;
-  int validations = 0;
-  for (const auto& line : metrics_of(run)) {
-    if (line.contains("loss")) losses.push_back(line["loss"]);
-    if (line.contains("valid_loss")) ++validations;
-  }
-  ASSERT_EQ(losses.size(), 60U);
-  EXPECT_LT(losses.back(), 0.75 * losses.front());
-  EXPECT_EQ(validations, 2);
-
-  const auto checkpoints = list_checkpoints(run.model_dir);
-  EXPECT_GE(checkpoints.size(), 2U);
-  EXPECT_LE(checkpoints.size(), 3U);  // the best besides
-  EXPECT_FALSE(read_best(run.model_dir).empty());
-  std::ifstream config(run.model_dir + "/config.json");
-  EXPECT_FALSE(data::read_json(std::string(std::istreambuf_iterator<char>(config), {})).empty());
-  std::string command;
-  std::getline(std::ifstream(run.model_dir + "/command.txt"), command);
-  EXPECT_EQ(command, "ventris train (test)");
-}
-
 TEST_F(TrainTest, AnInterruptedRunComesToTheSameBits) {
   for (const Precision precision : {Precision::kF32, Precision::kBF16}) {
     const std::string name = name_of(precision);
@@ -146,17 +110,6 @@ TEST_F(TrainTest, AnInterruptedRunComesToTheSameBits) {
     // The losses of the steps after the interruption are the same numbers too.
     EXPECT_EQ(metrics_of(parts).back()["loss"], metrics_of(whole).back()["loss"]);
   }
-}
-
-TEST_F(TrainTest, TheNumberOfThreadsChangesNoBit) {
-  const TrainOptions one = options("one");
-  TrainOptions two = options("two");
-  two.max_steps = 12;
-  const TrainResult first = train_alone(one);
-  Context context({.threads = 3});
-  const auto self = make_self_communicator();
-  const TrainResult second = train(context, *self, two, "test");
-  EXPECT_TRUE(state_of(first.last_checkpoint, one).values == state_of(second.last_checkpoint, two).values);
 }
 
 TEST_F(TrainTest, ADamagedNewestCheckpointIsPassedOverForTheOneBeforeIt) {
@@ -313,16 +266,6 @@ TEST_F(TrainTest, ABestThatCannotBeReadIsToldAtTheStart) {
   EXPECT_EQ(train_alone(run).step, 8);
 }
 
-TEST_F(TrainTest, AFinishedRunIsLeftAsItIs) {
-  const TrainOptions run = options("run");
-  const TrainResult first = train_alone(run);
-  const auto before = std::filesystem::last_write_time(first.last_checkpoint);
-  const TrainResult second = train_alone(run);
-  EXPECT_EQ(second.step, first.step);
-  EXPECT_EQ(second.last_checkpoint, first.last_checkpoint);
-  EXPECT_EQ(std::filesystem::last_write_time(first.last_checkpoint), before);
-}
-
 TEST_F(TrainTest, ResumingRefusesAnotherModelSeedOrCorpusByName) {
   TrainOptions run = options("run");
   run.max_steps = 2;
@@ -378,22 +321,6 @@ TEST_F(TrainTest, NaNsAreSkippedAndTenInARowEndTheRunWithTheirPlace) {
       EXPECT_TRUE(counts) << line;
     }
   }
-}
-
-TEST_F(TrainTest, ASkippedStepChangesNoParameter) {
-  Context context({.threads = 1});
-  const auto self = make_self_communicator();
-  TrainOptions run = options("run");
-  run.max_steps = 3;
-  run.learning_rate_scale = 1e38;
-  const TrainResult result = train(context, *self, run, "test");
-  const LoadedState three = state_of(result.last_checkpoint, run);
-  run.max_steps = 5;
-  const LoadedState five = state_of(train(context, *self, run, "test").last_checkpoint, run);
-  EXPECT_EQ(five.state.skipped_steps - three.state.skipped_steps, 2);
-  EXPECT_TRUE(five.values == three.values);
-  EXPECT_TRUE(five.v == three.v);
-  EXPECT_FALSE(five.state.position == three.state.position);
 }
 
 TEST_F(TrainTest, EpochsAndMinutesEndARunToo) {

@@ -68,15 +68,5 @@ TEST_F(WeightedPairs, OfWeightTwoDoubleLossAndGradientButNotTheLossOfValidation)
   EXPECT_EQ(numbers(twice, "target_tokens"), tokens);
 }
 
-TEST_F(WeightedPairs, OfWeightZeroAreReadAndTeachNothing) {
-  const TrainOptions zero = options("zero", with_weights(0.0F), 3);
-  const TrainResult result = testing::train_alone(zero);
-  EXPECT_EQ(result.step, 3);
-  const LoadedState state(result.last_checkpoint, zero.model, kTinyVocabulary);
-  EXPECT_EQ(state.m, std::vector<float>(state.m.size()));
-  EXPECT_EQ(numbers(zero, "loss"), std::vector<double>(3));
-  EXPECT_GT(state.state.target_tokens, 0);
-}
-
 }  // namespace
 }  // namespace ventris

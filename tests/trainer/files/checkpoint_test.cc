@@ -144,36 +144,6 @@ TEST_F(CheckpointFile, RefusesAWeightsFile) {
       ExitCode::kBadData, {path("weights.h5"), "is a weights file"});
 }
 
-TEST_F(CheckpointFile, RefusesADamagedFile) {
-  SmallModel model(small_config());
-  const std::string file = save(model, some_state());
-  const std::string whole = content(file);
-  std::vector<float> m(static_cast<size_t>(model.store.flat_size())), v = m;
-  TrainingState state;
-  for (const size_t at : {size_t{600}, whole.size() / 3, whole.size() - 1}) {
-    std::string damaged = whole;
-    damaged[at] ^= 16;
-    write(file, damaged);
-    expect_failure<data::DataError>(
-        [&] {
-          load_checkpoint(cpu_context(), data::Hdf5Reader(file), model.config, model.store,
-                          {.m = view(m), .v = view(v)}, state);
-        },
-        data::ErrorKind::kBadData, {file});
-  }
-}
-
-TEST_F(CheckpointFile, RefusesAFolderThatDoesNotExist) {
-  const SmallModel model(small_config());
-  std::vector<float> m(static_cast<size_t>(model.store.flat_size())), v = m;
-  expect_failure<data::DataError>(
-      [&] {
-        save_checkpoint(cpu_context(), path("none"), some_state(), model.config, model.store,
-                        {.m = view(m), .v = view(v)}, small_tokenizer_models(), "");
-      },
-      data::ErrorKind::kCannotCreate, {path("none")});
-}
-
 TEST_F(CheckpointFile, AreListedByStepAndNothingElseIs) {
   EXPECT_TRUE(list_checkpoints(path("none")).empty());
   EXPECT_TRUE(list_checkpoints(folder_.string()).empty());
@@ -185,21 +155,6 @@ TEST_F(CheckpointFile, AreListedByStepAndNothingElseIs) {
     write(path(name), "x");
   }
   EXPECT_EQ(list_checkpoints(folder_.string()), (std::vector<std::string>{first, second, later}));
-}
-
-TEST_F(CheckpointFile, OldOnesAreRemovedButNotTheBest) {
-  std::vector<std::string> files;
-  for (int64_t step = 1; step <= 6; ++step) files.push_back(save_at(step));
-  write_best(folder_.string(), {.checkpoint = files[1], .metric = "bleu", .value = 12.5});
-  prune_checkpoints(folder_.string(), 2);
-  EXPECT_EQ(list_checkpoints(folder_.string()), (std::vector<std::string>{files[1], files[4], files[5]}));
-  prune_checkpoints(folder_.string(), 2);
-  EXPECT_EQ(list_checkpoints(folder_.string()).size(), 3U);
-  write_best(folder_.string(), {.checkpoint = files[5], .metric = "bleu", .value = 13.5});
-  prune_checkpoints(folder_.string(), 10);
-  EXPECT_EQ(list_checkpoints(folder_.string()).size(), 3U);
-  prune_checkpoints(folder_.string(), 1);
-  EXPECT_EQ(list_checkpoints(folder_.string()), (std::vector<std::string>{files[5]}));
 }
 
 TEST_F(CheckpointFile, TheBestIsRememberedByTheFolder) {

@@ -5,14 +5,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <limits>
 
 #include "backend/error.h"
 #include "tests/trainer/small_model.h"
 #include "trainer/exchange/export.h"
-#include "trainer/files/average.h"
-#include "trainer/files/checkpoint.h"
 #include "trainer/files/parameter_digest.h"
 #include "trainer/files/probe.h"
 
@@ -128,65 +125,6 @@ TEST_F(FileOfPrecision, ExportedAgainHasTheSameParametersByteForByte) {
   }
 }
 
-TEST_F(FileOfPrecision, TakesHalfOrAQuarterOfTheBytes) {
-  TransformerConfig config = small_config();
-  config.d_model = 512;
-  config.d_ff = 1024;
-  const SmallModel model(config, 5);
-  save(model, "w.h5");
-  for (const std::string extension : {".h5", ".safetensors"}) {
-    export_to("w.h5", "f32" + extension, FilePrecision::kF32);
-    const auto whole = static_cast<double>(std::filesystem::file_size(path("f32" + extension)));
-    for (const FilePrecision precision : kRounded) {
-      export_to("w.h5", "r" + extension, precision);
-      const auto bytes = static_cast<double>(std::filesystem::file_size(path("r" + extension)));
-      EXPECT_LT(bytes, (precision == FilePrecision::kInt8 ? 0.27 : 0.52) * whole) << extension;
-    }
-  }
-}
-
-TEST_F(FileOfPrecision, OfTheSameModelTranslatesAlikeInThatPrecision) {
-  // What the kernels compute with is the rounding of the masters: in bf16 the same of both files.
-  const SmallModel model(small_config(), 5);
-  save(model, "w.h5");
-  export_to("w.h5", "bf16.h5", FilePrecision::kBF16);
-  const auto original = load_model(context_, path("w.h5"), DType::kBF16);
-  const auto rounded = load_model(context_, path("bf16.h5"), DType::kBF16);
-  for (const LogicalParameter& parameter : model.store.logical()) {
-    const ConstTensor expected = original->store.value(parameter.tensor);
-    const ConstTensor found = rounded->store.value(parameter.tensor);
-    ASSERT_EQ(found.dtype, expected.dtype);
-    const size_t bytes = static_cast<size_t>(found.size()) * size_of(found.dtype);
-    EXPECT_EQ(std::memcmp(found.data, expected.data, bytes), 0) << parameter.name;
-  }
-}
-
-TEST_F(FileOfPrecision, IsAveragedAndRefusedAsACheckpoint) {
-  save(SmallModel(small_config(), 5), "a.h5");
-  save(SmallModel(small_config(), 6), "b.h5");
-  export_to("a.h5", "int8.h5", FilePrecision::kInt8);
-  export_to("b.h5", "bf16.h5", FilePrecision::kBF16);
-  average_checkpoints({path("int8.h5"), path("bf16.h5")}, path("mean.h5"), "a test");
-  const std::vector<float> a = flat_values(load("int8.h5")->store);
-  const std::vector<float> b = flat_values(load("bf16.h5")->store);
-  const std::vector<float> mean = flat_values(load("mean.h5")->store);
-  for (size_t i = 0; i < mean.size(); ++i) {
-    ASSERT_EQ(mean[i], static_cast<float>((static_cast<double>(a[i]) + static_cast<double>(b[i])) / 2.0));
-  }
-  ParameterStore store;
-  declare_transformer(small_config(), store);
-  store.allocate(Device::kCpu, DType::kF32, /*gradients=*/false);
-  std::vector<float> moment(static_cast<size_t>(store.flat_size()));
-  const Tensor flat{moment.data(), 1, store.flat_size(), store.flat_size(), DType::kF32};
-  TrainingState state;
-  expect_failure<Error>(
-      [&] {
-        load_checkpoint(context_, data::Hdf5Reader(path("int8.h5")), small_config(), store,
-                        {.m = flat, .v = flat}, state);
-      },
-      ExitCode::kBadData, {"int8.h5", "weights file"});
-}
-
 TEST_F(FileOfPrecision, OfNumbersThatAreTooLargeIsNotWritten) {
   for (const FilePrecision precision : kRounded) {
     SmallModel model(small_config(), 5);
@@ -196,19 +134,6 @@ TEST_F(FileOfPrecision, OfNumbersThatAreTooLargeIsNotWritten) {
                           {"large.h5", kQuery, "too large for", name_of(precision)});
     EXPECT_FALSE(std::filesystem::exists(path("no.h5")));
   }
-}
-
-TEST_F(FileOfPrecision, OfFormatsThatDoNotHaveItIsAnErrorOfUse) {
-  save(SmallModel(small_config(), 5), "w.h5");
-  const auto refuse = [&](ExportFormat format, FilePrecision precision, const std::string& has) {
-    expect_failure<Error>(
-        [&] { export_model(context_, *load("w.h5"), format, path("out"), "a test", precision); },
-        ExitCode::kUsage, {name_of(precision), has, "hdf5, safetensors and ctranslate2"});
-  };
-  refuse(ExportFormat::kMarian, FilePrecision::kBF16, "'marian' supports only f32");
-  refuse(ExportFormat::kMarian, FilePrecision::kInt8, "'marian' supports only f32");
-  refuse(ExportFormat::kHuggingface, FilePrecision::kInt8, "'huggingface' supports only f32 and bf16");
-  EXPECT_FALSE(std::filesystem::exists(path("out")));
 }
 
 }  // namespace

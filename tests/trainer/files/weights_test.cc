@@ -3,10 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <limits>
 
 #include "backend/error.h"
-#include "data/error.h"
 #include "data/files/element_type.h"
 #include "data/files/hdf5_reader.h"
 #include "data/files/hdf5_writer.h"
@@ -76,28 +76,6 @@ TEST_F(WeightsFile, GivesBackEveryParameterBitForBit) {
   }
 }
 
-TEST_F(WeightsFile, HoldsLogicalParametersWithTheirOwnNamesAndShapes) {
-  const SmallModel model(small_config(), 5);
-  const data::Hdf5Reader reader(save(model, "weights.h5"));
-  EXPECT_EQ(reader.dimensions("/model/embedding"), (std::vector<int64_t>{64, 16}));
-  EXPECT_EQ(reader.dimensions("/model/encoder/layers/0/self_attention/key/weight"),
-            (std::vector<int64_t>{16, 16}));
-  EXPECT_EQ(reader.dimensions("/model/decoder/layers/1/cross_attention/value/bias"),
-            (std::vector<int64_t>{16}));
-  EXPECT_EQ(reader.dimensions("/model/decoder/layers/0/feed_forward/outer/weight"),
-            (std::vector<int64_t>{24, 16}));
-  EXPECT_EQ(reader.string_attribute("/", "provenance"), "a test");
-  const LogicalParameter* key = model.store.find("encoder/layers/0/self_attention/key/weight");
-  ASSERT_NE(key, nullptr);
-  std::vector<float> values(16 * 16);
-  reader.read("/model/" + key->name, data::ElementType::kF32, std::vector<int64_t>{16, 16}, values.data());
-  const Tensor block = model.store.logical_value(*key);
-  for (int64_t r = 0; r < 16; ++r) {
-    for (int64_t c = 0; c < 16; ++c)
-      ASSERT_EQ(values[static_cast<size_t>(r * 16 + c)], block.row<float>(r)[c]);
-  }
-}
-
 TEST_F(WeightsFile, OfTheSameModelIsTheSameBytes) {
   const SmallModel model(small_config(), 5);
   const std::string first = content(save(model, "a.h5"));
@@ -120,54 +98,31 @@ TEST_F(WeightsFile, LoadedInBf16HasTheMastersAndTheirRoundedCopy) {
 TEST_F(WeightsFile, RefusesAMissingUnknownReshapedOrDivergedParameter) {
   const SmallModel model(small_config());
   const std::string name = "encoder/layers/0/feed_forward/norm/gamma";
-  expect_failure<Error>([&] { load_model(context_, save_changed(model, "a.h5", name, "", 0), DType::kF32); },
-                        ExitCode::kBadData, {path("a.h5"), name, "missing"});
-  expect_failure<Error>(
-      [&] { load_model(context_, save_changed(model, "b.h5", "", "encoder/extra", 0), DType::kF32); },
-      ExitCode::kBadData, {path("b.h5"), "encoder/extra", "unknown"});
-  expect_failure<Error>(
-      [&] { load_model(context_, save_changed(model, "c.h5", name, name, 0), DType::kF32); },
-      ExitCode::kBadData, {path("c.h5"), name, "[2, 3]", "[16]"});
-  for (const float bad : {std::numeric_limits<float>::quiet_NaN(), -std::numeric_limits<float>::infinity()}) {
-    expect_failure<Error>(
-        [&] { load_model(context_, save_changed(model, "d.h5", "", "", bad), DType::kF32); },
-        ExitCode::kBadData, {path("d.h5"), "decoder/layers/1/feed_forward/inner/weight", "NaN or Inf"});
+  struct Case {
+    std::string left_out, added;
+    float value;
+    std::vector<std::string> says;
+  };
+  const float infinity = std::numeric_limits<float>::infinity();
+  const std::string inner = "decoder/layers/1/feed_forward/inner/weight";
+  const Case cases[] = {{name, "", 0, {name, "missing"}},
+                        {"", "encoder/extra", 0, {"encoder/extra", "unknown"}},
+                        {name, name, 0, {name, "[2, 3]", "[16]"}},
+                        {"", "", std::nanf(""), {inner, "NaN or Inf"}},
+                        {"", "", -infinity, {inner, "NaN or Inf"}}};
+  for (const Case& of : cases) {
+    const std::string file = save_changed(model, "changed.h5", of.left_out, of.added, of.value);
+    std::vector<std::string> says = of.says;
+    says.push_back(file);
+    expect_failure<Error>([&] { load_model(context_, file, DType::kF32); }, ExitCode::kBadData, says);
+    const auto check = [&] { check_model(data::Hdf5Reader(file)); };  // reads no values
+    if (of.value == 0) {
+      expect_failure<Error>(check, ExitCode::kBadData, says);
+    } else {
+      EXPECT_NO_THROW(check());
+    }
   }
-  EXPECT_NE(load_model(context_, save_changed(model, "e.h5", "", "", 1.0F), DType::kF32), nullptr);
-}
-
-TEST_F(WeightsFile, IsCheckedWithoutItsValuesAsItIsLoaded) {
-  const SmallModel model(small_config());
-  const std::string name = "encoder/layers/0/feed_forward/norm/gamma";
-  const auto check = [&](const std::string& left_out, const std::string& added, float value) {
-    const std::string file = save_changed(model, "changed.h5", left_out, added, value);
-    return [file] { check_model(data::Hdf5Reader(file)); };
-  };
-  const std::string file = path("changed.h5");
-  expect_failure<Error>(check(name, "", 0), ExitCode::kBadData, {file, name, "missing"});
-  expect_failure<Error>(check("", "encoder/extra", 0), ExitCode::kBadData,
-                        {file, "encoder/extra", "unknown"});
-  expect_failure<Error>(check(name, name, 0), ExitCode::kBadData, {file, name, "[2, 3]", "[16]"});
-  EXPECT_NO_THROW(check("", "", std::numeric_limits<float>::quiet_NaN())());
-}
-
-TEST_F(WeightsFile, RefusesADamagedForeignOrMissingFile) {
-  const SmallModel model(small_config());
-  const std::string whole = content(save(model, "weights.h5"));
-  std::string flipped = whole;
-  flipped[flipped.size() / 2] ^= 1;
-  write(path("flipped.h5"), flipped);
-  write(path("short.h5"), whole.substr(0, whole.size() - 100));
-  write(path("text.h5"), "Dies ist ein Text.\n");
-  using data::DataError;
-  using data::ErrorKind;
-  const auto load = [&](const std::string& name) {
-    return [this, name] { load_model(context_, path(name), DType::kF32); };
-  };
-  expect_failure<DataError>(load("flipped.h5"), ErrorKind::kBadData, {path("flipped.h5")});
-  expect_failure<DataError>(load("short.h5"), ErrorKind::kBadData, {path("short.h5")});
-  expect_failure<DataError>(load("text.h5"), ErrorKind::kBadData, {path("text.h5")});
-  expect_failure<DataError>(load("none.h5"), ErrorKind::kMissingInput, {path("none.h5")});
+  EXPECT_NE(load_model(context_, save_changed(model, "sound.h5", "", "", 1.0F), DType::kF32), nullptr);
 }
 
 TEST_F(WeightsFile, RefusesAFileOfAnotherKind) {
