@@ -104,6 +104,4 @@ inline void expect_same(const std::string& name, const DeviceMatrix& a, const De
   expect_same_bits(name, a.get(cuda_stream()), b.get(cuda_stream()));
 }
 
-inline constexpr DType kDeviceDTypes[] = {DType::kF32, DType::kBF16};
-
 }  // namespace ventris::testing

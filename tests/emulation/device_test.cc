@@ -20,17 +20,7 @@ class CudaDevices : public ::testing::Test {
     emulation::machine() = before_;
     static_cast<void>(cudaGetLastError());
   }
-  void expect_reason(const std::string& words, int index = 0) const {
-    const std::string reason = cuda_unavailable_reason(index);
-    EXPECT_NE(reason.find(words), std::string::npos) << reason;
-    try {
-      Context context({.device = Device::kCuda, .device_index = index, .scratch_bytes = 256});
-      FAIL() << "a context was made";
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code(), ExitCode::kUnavailable);
-      EXPECT_NE(std::string(error.what()).find(reason), std::string::npos) << error.what();
-    }
-  }
+
   const emulation::Machine before_ = emulation::machine();
 };
 
@@ -70,41 +60,43 @@ TEST_F(CudaDevices, AContextMakesItsDeviceTheCurrentOne) {
   VENTRIS_CUDA_CHECK(cudaSetDevice(0));
 }
 
-TEST_F(CudaDevices, NoDeviceIsSaid) {
-  emulation::machine().devices = 0;
-  EXPECT_EQ(cuda_device_count(), 0);
-  expect_reason("finds no device");
-}
-
-TEST_F(CudaDevices, AnIndexPastTheLastIsSaid) {
-  expect_reason("there is no CUDA device 3: there are 1", 3);
-}
-
-TEST_F(CudaDevices, AnOldDriverIsSaidWithBothVersions) {
-  emulation::machine().driver = 12040;
-  EXPECT_EQ(cuda_device_count(), 0);
-  expect_reason("supports CUDA 12.4, but this program needs CUDA 13.0");
-  emulation::machine().driver = 0;
-  expect_reason("no NVIDIA driver is installed");
-}
-
-TEST_F(CudaDevices, AnArchitectureWithoutKernelsIsSaid) {
-  emulation::machine().kernel_image = false;
-  expect_reason("has compute capability 9.0, but this build has kernels only for the emulated device");
-}
-
-TEST_F(CudaDevices, AnArchitectureThatIsTooOldIsSaid) {
-  emulation::machine().major = 7;
-  expect_reason("(emulated) has compute capability 7.0; 8.0 or newer is needed");
-}
-
-TEST_F(CudaDevices, ComputeModesThatKeepUsOutAreSaid) {
-  emulation::machine().mode = cudaComputeModeProhibited;
-  expect_reason("\"prohibited\"");
-  emulation::machine().mode = cudaComputeModeExclusiveProcess;
-  EXPECT_EQ(cuda_unavailable_reason(), "");
-  emulation::machine().taken = true;
-  expect_reason("in use by another process: it is in compute mode \"exclusive process\"");
+TEST_F(CudaDevices, WhatKeepsUsOutIsSaid) {
+  using emulation::Machine;
+  struct Case {
+    void (*change)(Machine& machine);
+    const char* words;
+    int index = 0;
+  };
+  const Case cases[] = {
+      {[](Machine& machine) { machine.devices = 0; }, "finds no device"},
+      {[](Machine&) {}, "there is no CUDA device 3: there are 1", 3},
+      {[](Machine& machine) { machine.driver = 12040; },
+       "supports CUDA 12.4, but this program needs CUDA 13.0"},
+      {[](Machine& machine) { machine.driver = 0; }, "no NVIDIA driver is installed"},
+      {[](Machine& machine) { machine.kernel_image = false; },
+       "has compute capability 9.0, but this build has kernels only for the emulated device"},
+      {[](Machine& machine) { machine.major = 7; },
+       "(emulated) has compute capability 7.0; 8.0 or newer is needed"},
+      {[](Machine& machine) { machine.mode = cudaComputeModeProhibited; }, "\"prohibited\""},
+      {[](Machine& machine) {
+         machine.mode = cudaComputeModeExclusiveProcess;
+         EXPECT_EQ(cuda_unavailable_reason(), "");
+         machine.taken = true;
+       },
+       "in use by another process: it is in compute mode \"exclusive process\""}};
+  for (const Case& of : cases) {
+    emulation::machine() = before_;
+    of.change(emulation::machine());
+    const std::string reason = cuda_unavailable_reason(of.index);
+    EXPECT_NE(reason.find(of.words), std::string::npos) << reason;
+    try {
+      Context context({.device = Device::kCuda, .device_index = of.index, .scratch_bytes = 256});
+      ADD_FAILURE() << "a context was made: " << of.words;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ExitCode::kUnavailable);
+      EXPECT_NE(std::string(error.what()).find(reason), std::string::npos) << error.what();
+    }
+  }
 }
 
 TEST(CudaArena, IsZeroedAndOnTheDevice) {

@@ -3,7 +3,6 @@
 // every seed.
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <set>
 #include <string>
 #include <vector>
@@ -111,20 +110,6 @@ TEST_P(KernelFaults, RelianceOnWhatSharedMemoryHoldsAtTheBeginningShows) {
   for (const int count : run(count_threads, 20, 64, 40, 4)) EXPECT_EQ(count, 63) << "not -1 at the beginning";
 }
 
-/// No fault: every block has its own.
-__global__ void keep_in_shared(int* numbers) {
-  __shared__ int kept;
-  int* other = dynamic_shared<int>();
-  if (threadIdx.x == 0) kept = *other = static_cast<int>(blockIdx.x);
-  for (int i = 0; i < 20; ++i) sync_threads();
-  if (threadIdx.x == 1) numbers[blockIdx.x] = kept == *other ? kept : -1;
-}
-
-TEST_P(KernelFaults, EveryBlockHasItsOwnSharedMemory) {
-  const std::vector<int> kept = run(keep_in_shared, 50, 32, 50, 4);
-  for (int i = 0; i < 50; ++i) EXPECT_EQ(kept[static_cast<size_t>(i)], i);
-}
-
 template <bool kSync>
 __global__ void reverse_block(int* numbers) {
   __shared__ int values[256];
@@ -152,10 +137,6 @@ TEST_P(KernelFaults, AMissingBarrierShows) {
   EXPECT_NE(run(reverse_warp<false>, 1, 32, 32), reversed(32));
 }
 
-__global__ void load_vector(const float* from, float* to) {
-  const float4 v = *reinterpret_cast<const float4*>(from);
-  *to = v.x + v.w;
-}
 __global__ void store_vector(float* to) {
   *reinterpret_cast<uint4*>(to) = {1, 2, 3, 4};
 }
@@ -168,12 +149,6 @@ constexpr bool kChecksStructs = false;
 #else
 constexpr bool kChecksStructs = true;
 #endif
-
-TEST_P(KernelFaults, AnUnalignedVectorLoadIsFound) {
-  if (!kChecksStructs) GTEST_SKIP() << "clang does not check accesses to whole structs";
-  const DeviceArray<float> numbers(std::vector<float>(8));
-  expect_unaligned(load_vector, numbers.data() + 1, numbers.data());
-}
 TEST_P(KernelFaults, AnUnalignedVectorStoreIsFound) {
   if (!kChecksStructs) GTEST_SKIP() << "clang does not check accesses to whole structs";
   const DeviceArray<float> numbers(std::vector<float>(8));

@@ -13,7 +13,6 @@
 #include <string>
 
 #include "model/search/beam_search.h"
-#include "model/search/target_scores.h"
 #include "tests/emulation/controls.h"
 #include "tests/support/tiny_model.h"
 #include "tests/support/tiny_run.h"
@@ -207,34 +206,6 @@ TEST_F(CudaLaunches, OfTranslation) {
     };
     expect_launches("a translation of one token", launches_for(1), kTranslation, column++);
     expect_launches("a token more", difference(launches_for(4), launches_for(3)), kTranslation, column++);
-  }
-}
-
-// f32; bf16
-// clang-format off
-constexpr Row<2> kScoring[] = {
-    {"attend",                  {  6,   0}},
-    {"attend_on_tensor_cores",  {  0,   6}},
-    {"clear_rows",              {  6,   0}},
-    {"copy to device",          {  1,   1}},
-    {"copy to host",            {  1,   1}},
-    {"embed",                   {  2,   2}},
-    {"list_work",               {  0,   3}},
-    {"log_probability_row",     {  1,   1}},
-    {"norm_forward",            { 10,  10}},
-    {"product",                 { 22,  22}},
-};
-// clang-format on
-
-TEST_F(CudaLaunches, OfScoring) {
-  size_t column = 0;
-  for (const DType dtype : {DType::kF32, DType::kBF16}) {
-    TinyModel tiny(with_shape(testing::tiny_config(/*pre_norm=*/false)), dtype, cuda(),
-                   KeptActivations::kNone, StagedRows::kExact);
-    const SearchModel model = {tiny.config(), tiny.store(), tiny.ids()};
-    TargetScores scores(tiny.context(), {&model, 1}, {.batch_rows = 64, .marks = testing::kTinyMarks});
-    const std::vector<SentencePair> pairs = {{{4, 9, 17, 5}, {8, 3}}, {{8, 3}, {5}}};
-    expect_launches("scoring a batch", launches_of([&] { scores.score(pairs); }), kScoring, column++);
   }
 }
 

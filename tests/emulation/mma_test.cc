@@ -126,43 +126,6 @@ TEST(TensorCore, LoadsMatricesAsThePtxIsaSays) {
   }
 }
 
-/// One warp, 8 elements of each lane. out[0]: the first group, after a wait that may leave the second under
-/// way; out[1]: the second, after a wait for all; out[2]: of a copy that was not valid.
-__global__ void copy_in_groups(const uint16_t* from, uint16_t* out) {
-  uint16_t* shared = dynamic_shared<uint16_t>();
-  const int l = static_cast<int>(threadIdx.x);
-  uint16_t* mine = shared + 24 * l;
-  for (int i = 0; i < 24; ++i) mine[i] = 9;
-  async_copy_16(mine, from + 8 * l);
-  async_commit();
-  async_copy_16(mine + 8, from + 8 * (31 - l));
-  async_copy_16(mine + 16, from, false);
-  async_commit();
-  const auto report = [&](int row, int offset) {
-    for (int i = 0; i < 8; ++i) out[256 * row + 8 * l + i] = mine[offset + i];
-  };
-  async_wait<1>();
-  report(0, 0);
-  async_wait<0>();
-  report(1, 8);
-  report(2, 16);
-}
-
-TEST(AsyncCopies, AreThereAfterTheWaitForTheirGroup) {
-  std::vector<uint16_t> from(256);
-  for (int i = 0; i < 256; ++i) from[static_cast<size_t>(i)] = static_cast<uint16_t>(i + 100);
-  const DeviceArray<uint16_t> device_from(from);
-  const DeviceArray<uint16_t> out(std::vector<uint16_t>(3 * 256));
-  launch({.name = "copy_in_groups", .grid = 1, .block = 32, .shared_bytes = 24 * 32 * 2},
-         testing::cuda_stream(), copy_in_groups, device_from.data(), out.data());
-  const std::vector<uint16_t> got = out.get(testing::cuda_stream());
-  for (int i = 0; i < 256; ++i) {
-    EXPECT_EQ(got[static_cast<size_t>(i)], from[static_cast<size_t>(i)]);
-    EXPECT_EQ(got[static_cast<size_t>(256 + i)], from[static_cast<size_t>(8 * (31 - i / 8) + i % 8)]);
-    EXPECT_EQ(got[static_cast<size_t>(512 + i)], 0);
-  }
-}
-
 __global__ void read_too_early(const uint16_t* from, uint16_t* out) {
   uint16_t* shared = dynamic_shared<uint16_t>();
   const int l = static_cast<int>(threadIdx.x);
@@ -173,8 +136,8 @@ __global__ void read_too_early(const uint16_t* from, uint16_t* out) {
   for (int i = 0; i < 8; ++i) out[8 * l + i] = shared[8 * l + i];
 }
 
-/// Neither is what was there.
-TEST(AsyncCopies, AreNotThereBefore) {
+/// Neither are the copies there, nor what was there before.
+TEST(AsyncCopies, AreNotThereBeforeTheWaitForTheirGroup) {
   const DeviceArray<uint16_t> from(std::vector<uint16_t>(256, 5));
   const DeviceArray<uint16_t> out(std::vector<uint16_t>(256));
   launch({.name = "read_too_early", .grid = 1, .block = 32, .shared_bytes = 512}, testing::cuda_stream(),

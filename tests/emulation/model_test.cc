@@ -2,12 +2,10 @@
 // The whole model on the emulated CUDA device: against PyTorch, and against the CPU.
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <cmath>
 #include <string>
 #include <vector>
 
-#include "model/attention_maps.h"
 #include "model/search/beam_search.h"
 #include "model/search/target_scores.h"
 #include "tests/support/golden_model.h"
@@ -82,66 +80,17 @@ TEST(CudaModel, LossesAndGradientsAreThoseOfTheCpu) {
   }
 }
 
-TEST(CudaModel, LayersThatAreComputedAgainGiveTheSameBits) {
-  for (TransformerConfig config :
-       {testing::tiny_config(false), testing::tiny_config(true, true), testing::marian_config(true)}) {
-    config.encoder_layers = config.decoder_layers = 3;
-    for (const DType dtype : {DType::kF32, DType::kBF16}) {
-      TinyModel kept(config, dtype, emulated_cuda());
-      TinyModel again(config, dtype, emulated_cuda(), KeptActivations::kLayerInputs,
-                      staged_rows_of(Device::kCuda));
-      for (const uint32_t step : {1U, 2U}) {
-        const PackedBatch batch(
-            random_sentences({{3, 4}, {1, 7}, {0, 0}, {6, 2}}, 19, step, config.source_vocab()));
-        kept.zero_gradients();
-        again.zero_gradients();
-        const LossSums expected = kept.step(batch, {.step = step});
-        const LossSums got = again.step(batch, {.step = step});
-        EXPECT_EQ(got.loss, expected.loss);
-        EXPECT_EQ(again.gradients(), kept.gradients()) << name_of(dtype) << " step " << step;
-      }
-    }
-  }
-}
-
-/// Parts of fused tensors are frozen too.
+/// Whole tensors, parts of fused ones, and a table.
 TEST(CudaModel, GradientsOfWhatIsNotFrozenAreThoseOfTheCpu) {
-  std::vector<std::string> freeze = {
-      "encoder/layers/0/self_attention/query/weight", "encoder/layers/0/self_attention/query/bias",
-      "encoder/layers/0/feed_forward/inner/bias",     "encoder/layers/1/self_attention/norm/gamma",
-      "decoder/layers/0/cross_attention/key/weight",  "decoder/layers/0/cross_attention/value/bias",
-      "decoder/layers/1/feed_forward/outer/bias",     "decoder/layers/1/feed_forward/norm/beta",
-  };
-  freeze.emplace_back();
   for (const TransformerConfig& config : kinds()) {
-    freeze.back() = config.tie == Tie::kAll       ? kEmbedding
-                    : config.tie == Tie::kDecoder ? kSourceEmbedding
-                                                  : kOutputWeight;
-    TinyModel cpu(config, DType::kF32);
+    const std::vector<std::string> freeze = {
+        "encoder/layers/0/self_attention/query/weight", "encoder/layers/0/feed_forward/inner/bias",
+        "encoder/layers/1/self_attention/norm/gamma",   "decoder/layers/0/cross_attention/value/bias",
+        "decoder/layers/1/feed_forward/norm/beta",      name_of_target_embedding(config.tie)};
+    TinyModel cpu(config, DType::kF32, ContextOptions{}, KeptActivations::kAll, StagedRows::kExact, freeze);
     TinyModel device(config, DType::kF32, emulated_cuda(), KeptActivations::kAll,
                      staged_rows_of(Device::kCuda), freeze);
-    cpu.zero_gradients();
-    device.zero_gradients();
-    for (const uint32_t seed : {1U, 2U}) {
-      const PackedBatch batch(
-          random_sentences({{3, 4}, {1, 7}, {0, 0}, {6, 2}}, 19, seed, config.source_vocab()));
-      const testing::BatchKeys keys = {.gradient_scale = 0.25F, .source_row_base = 16 * seed};
-      cpu.step(batch, keys);
-      device.step(batch, keys);
-    }
-    const testing::Tolerance tolerance = testing::tolerance_of(DType::kF32);
-    const std::vector<double> all = device.gradients();
-    EXPECT_TRUE(std::all_of(all.begin(), all.end(), [](double value) { return std::isfinite(value); }));
-    for (const LogicalParameter& parameter : device.store().logical()) {
-      if (parameter.frozen) continue;
-      const auto expected = cpu.to_doubles(cpu.store().logical_gradient(*cpu.store().find(parameter.name)));
-      const auto got = device.to_doubles(device.store().logical_gradient(parameter));
-      ASSERT_EQ(got.size(), expected.size());
-      for (size_t i = 0; i < got.size(); ++i) {
-        ASSERT_TRUE(testing::close(got[i], expected[i], tolerance))
-            << parameter.name << ", " << i << ": " << got[i] << ", not " << expected[i];
-      }
-    }
+    expect_steps_of_the_cpu(cpu, device);
   }
 }
 
@@ -176,19 +125,6 @@ TEST(CudaModel, AStepOfBaseWidthIsThatOfTheCpu) {
     EXPECT_GT(squares.expected, 0.0);
     EXPECT_LT(squares.distance(), bounds.all_gradients);
   }
-}
-
-TEST(CudaModel, RepetitionChangesNoBit) {
-  const PackedBatch batch(random_sentences({{3, 4}, {1, 7}, {6, 2}}, 19, 9));
-  const auto run = [&] {
-    TinyModel tiny(testing::marian_config(false), DType::kBF16, emulated_cuda());
-    tiny.zero_gradients();
-    const double loss = tiny.step(batch).loss;
-    std::vector<double> result = tiny.gradients();
-    result.push_back(loss);
-    return result;
-  };
-  EXPECT_EQ(run(), run());
 }
 
 void expect_same(const std::vector<Hypothesis>& got, const std::vector<Hypothesis>& expected) {
@@ -247,31 +183,6 @@ TEST(CudaModel, EnsemblesPrefixesAndScoresAreThoseOfTheCpu) {
     expect_same(got[s], expected[s]);
     ASSERT_EQ(scores[s].size(), expected_scores[s].size());
     for (size_t i = 0; i < scores[s].size(); ++i) EXPECT_NEAR(scores[s][i], expected_scores[s][i], 1e-4);
-  }
-}
-
-TEST(CudaModel, AttentionMapsAreThoseOfTheCpu) {
-  const TransformerConfig config = testing::tiny_config(/*pre_norm=*/false);
-  const std::vector<int32_t> source = {4, 9, 17, 5};
-  const std::vector<int32_t> target = {8, 3};
-  TinyModel cpu(config, DType::kF32);
-  TinyModel device(config, DType::kF32, emulated_cuda());
-  const auto maps_of = [&](TinyModel& tiny) {
-    return AttentionMapper(tiny.context(), config, tiny.store(), tiny.ids(), testing::kTinyMarks)
-        .all_maps({source, target});
-  };
-  const AttentionMapper::AllMaps expected = maps_of(cpu);
-  const AttentionMapper::AllMaps got = maps_of(device);
-  for (const AttentionKind kind : kAttentionKinds) {
-    const auto index = static_cast<size_t>(kind);
-    ASSERT_EQ(got[index].size(), 6U);
-    for (size_t m = 0; m < got[index].size(); ++m) {
-      ASSERT_EQ(got[index][m].weights.size(), expected[index][m].weights.size());
-      for (size_t i = 0; i < got[index][m].weights.size(); ++i) {
-        EXPECT_TRUE(testing::close(got[index][m].weights[i], expected[index][m].weights[i],
-                                   testing::tolerance_of(DType::kF32)));
-      }
-    }
   }
 }
 

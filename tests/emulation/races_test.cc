@@ -66,25 +66,6 @@ TEST_F(Races, OnSharedMemoryAreFound) {
   EXPECT_TRUE((races(race_in_block<kMissing, true>, 4, 128)));
 }
 
-/// The next turn overwrites what others may still read.
-template <Fault kFault>
-__global__ void add_in_turns(int* numbers) {
-  int* shared = dynamic_shared<int>();
-  int sum = 0;
-  for (int turn = 0; turn < 3; ++turn) {
-    shared[threadIdx.x] = turn;
-    sync_threads();
-    sum += shared[(threadIdx.x + 40) % 128];
-    if (kFault == kNone) sync_threads();
-  }
-  numbers[blockIdx.x * 128 + threadIdx.x] = sum;
-}
-
-TEST_F(Races, OfTheNextTurnAreFound) {
-  EXPECT_FALSE(races(add_in_turns<kNone>, 2, 128));
-  EXPECT_TRUE(races(add_in_turns<kMissing>, 2, 128));
-}
-
 template <Fault kFault>
 __global__ void race_in_warp(int* numbers) {
   int* shared = dynamic_shared<int>();

@@ -2,7 +2,6 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <map>
 #include <string>
 #include <vector>
 
@@ -29,24 +28,6 @@ class EmulatedRuntime : public ::testing::Test {
   cudaStream_t stream = nullptr;
   cudaStream_t other = nullptr;
 };
-
-__global__ void reverse_values(int* values) {
-  int* shared = dynamic_shared<int>();
-  const unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
-  shared[threadIdx.x] = values[i];
-  sync_threads();
-  values[i] = shared[blockDim.x - 1 - threadIdx.x];
-}
-
-TEST_F(EmulatedRuntime, ThreadsOfABlockMeetAtBarriers) {
-  std::vector<int> values(300);
-  for (int i = 0; i < 300; ++i) values[static_cast<size_t>(i)] = i;
-  const DeviceArray<int> device(values);
-  launch({.name = "reverse_block", .grid = 3, .block = 100, .shared_bytes = 400}, stream, reverse_values,
-         device.data());
-  const std::vector<int> got = device.get(stream);
-  for (int i = 0; i < 300; ++i) EXPECT_EQ(got[static_cast<size_t>(i)], i / 100 * 100 + 99 - i % 100);
-}
 
 __global__ void warp_operations(int* out) {
   const int i = static_cast<int>(threadIdx.x);
@@ -123,54 +104,6 @@ TEST_F(EmulatedRuntime, GraphsRepeatWhatTheyCaptured) {
   VENTRIS_CUDA_CHECK(cudaEventDestroy(event));
 }
 
-TEST_F(EmulatedRuntime, AGraphHasThePrioritiesOfItsStreamsOnlyWhereAskedFor) {
-  int least = 0;
-  int greatest = 0;
-  VENTRIS_CUDA_CHECK(cudaDeviceGetStreamPriorityRange(&least, &greatest));
-  cudaStream_t first = nullptr;
-  VENTRIS_CUDA_CHECK(cudaStreamCreateWithPriority(&first, cudaStreamNonBlocking, greatest - 7));
-  const auto priority_of = [](cudaStream_t of) {
-    int priority = 1;
-    EXPECT_EQ(cudaStreamGetPriority(of, &priority), cudaSuccess);
-    return priority;
-  };
-  EXPECT_EQ(priority_of(first), greatest) << "the nearest of the range";
-  EXPECT_EQ(priority_of(stream), least);
-  int ran = 1;
-  const auto work = [&ran] { ran = emulation::running_priority(); };
-  VENTRIS_CUDA_CHECK(emulation::enqueue(first, "work", work));
-  VENTRIS_CUDA_CHECK(cudaStreamSynchronize(first));
-  EXPECT_EQ(ran, greatest);
-
-  cudaGraph_t graph = nullptr;
-  VENTRIS_CUDA_CHECK(cudaStreamBeginCapture(first, cudaStreamCaptureModeGlobal));
-  VENTRIS_CUDA_CHECK(emulation::enqueue(first, "work", work));
-  VENTRIS_CUDA_CHECK(cudaStreamEndCapture(first, &graph));
-  for (const unsigned long long flags : {0ULL, cudaGraphInstantiateFlagUseNodePriority}) {
-    cudaGraphExec_t exec = nullptr;
-    VENTRIS_CUDA_CHECK(cudaGraphInstantiate(&exec, graph, flags));
-    VENTRIS_CUDA_CHECK(cudaGraphLaunch(exec, stream));
-    VENTRIS_CUDA_CHECK(cudaStreamSynchronize(stream));
-    EXPECT_EQ(ran, flags == 0 ? least : greatest);
-    VENTRIS_CUDA_CHECK(cudaGraphExecDestroy(exec));
-  }
-  VENTRIS_CUDA_CHECK(cudaGraphDestroy(graph));
-  VENTRIS_CUDA_CHECK(cudaStreamDestroy(first));
-}
-
-TEST_F(EmulatedRuntime, AStreamThatIsNotJoinedSpoilsTheCapture) {
-  const DeviceArray<int> value({1});
-  cudaEvent_t event = nullptr;
-  cudaGraph_t graph = nullptr;
-  VENTRIS_CUDA_CHECK(cudaEventCreate(&event));
-  VENTRIS_CUDA_CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal));
-  VENTRIS_CUDA_CHECK(cudaEventRecord(event, stream));
-  VENTRIS_CUDA_CHECK(cudaStreamWaitEvent(other, event));
-  launch({.name = "twice", .grid = 1, .block = 1}, other, twice, value.data());
-  EXPECT_EQ(cudaStreamEndCapture(stream, &graph), cudaErrorStreamCaptureUnjoined);
-  VENTRIS_CUDA_CHECK(cudaEventDestroy(event));
-}
-
 __global__ void write_at(int* to, int index) {
   to[index] = 1;
 }
@@ -187,11 +120,6 @@ TEST_F(EmulatedRuntime, WritesOutsideAnAllocationAreFound) {
 
 __global__ void write_shared(int index) {
   dynamic_shared<int>()[index] = 1;
-}
-
-TEST_F(EmulatedRuntime, WritesPastSharedMemoryAreFound) {
-  launch({.name = "write_shared", .grid = 1, .block = 1, .shared_bytes = 16}, stream, write_shared, 4);
-  EXPECT_EQ(cudaStreamSynchronize(stream), cudaErrorLaunchFailure);
 }
 
 __global__ void half_waits() {
@@ -231,67 +159,6 @@ TEST(EmulatedRuntimeDeathTest, HostCodeCannotTouchDeviceMemory) {
   const DeviceArray<int> value({0});
   EXPECT_DEATH(static_cast<void>(*static_cast<volatile int*>(value.data())),
                "host code touches device memory");
-}
-
-TEST_F(EmulatedRuntime, WaitsThatLeaveTheDeviceIdleAreCounted) {
-  void* memory = nullptr;
-  VENTRIS_CUDA_CHECK(cudaMalloc(&memory, 64));
-  cudaEvent_t event = nullptr;
-  VENTRIS_CUDA_CHECK(cudaEventCreate(&event));
-  const uint64_t before = emulation::idle_waits();
-  VENTRIS_CUDA_CHECK(cudaMemsetAsync(memory, 0, 64, stream));
-  VENTRIS_CUDA_CHECK(cudaEventRecord(event, stream));
-  VENTRIS_CUDA_CHECK(cudaMemsetAsync(memory, 1, 64, stream));
-  VENTRIS_CUDA_CHECK(cudaEventSynchronize(event));
-  EXPECT_EQ(emulation::idle_waits(), before);
-  VENTRIS_CUDA_CHECK(cudaStreamSynchronize(stream));
-  EXPECT_EQ(emulation::idle_waits(), before + 1);
-  VENTRIS_CUDA_CHECK(cudaStreamSynchronize(stream));  // nothing to wait for
-  EXPECT_EQ(emulation::idle_waits(), before + 1);
-  VENTRIS_CUDA_CHECK(cudaEventDestroy(event));
-  VENTRIS_CUDA_CHECK(cudaFree(memory));
-}
-
-template <typename T, bool kNegative>
-__global__ void set_one(T* to) {
-  *to = T{kNegative ? -1 : 1};
-}
-
-TEST_F(EmulatedRuntime, LaunchesAreCountedByNameAndOnceACapture) {
-  const DeviceArray<int> values({1, 2, 3, 4});
-  std::vector<int> host(4);
-  std::map<std::string, int64_t> before = emulation::launches();
-  const auto expect_more = [&](const std::string& name, int64_t more) {
-    EXPECT_EQ(emulation::launches()[name] - before[name], more) << name;
-  };
-  const Shape shape = {.name = "", .grid = 1, .block = 1};
-  launch(shape, stream, set_one<int, true>, values.data());
-  launch(shape, other, set_one<int, false>, values.data());
-  VENTRIS_CUDA_CHECK(cudaMemcpyAsync(host.data(), values.data(), 16, cudaMemcpyDeviceToHost, stream));
-  VENTRIS_CUDA_CHECK(cudaMemcpyAsync(values.data(), host.data(), 8, cudaMemcpyHostToDevice, stream));
-  VENTRIS_CUDA_CHECK(cudaMemcpyAsync(values.data(), values.data() + 2, 8, cudaMemcpyDeviceToDevice, stream));
-  VENTRIS_CUDA_CHECK(cudaStreamSynchronize(stream));
-  expect_more("set_one", 2);
-  expect_more("copy to host", 1);
-  expect_more("copy to device", 1);
-  expect_more("copy on device", 1);
-
-  cudaGraph_t graph = nullptr;
-  cudaGraphExec_t executable = nullptr;
-  VENTRIS_CUDA_CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
-  VENTRIS_CUDA_CHECK(cudaMemsetAsync(values.data(), 0, 16, stream));
-  VENTRIS_CUDA_CHECK(cudaStreamEndCapture(stream, &graph));
-  VENTRIS_CUDA_CHECK(cudaGraphInstantiate(&executable, graph));
-  for (int i = 0; i < 3; ++i) VENTRIS_CUDA_CHECK(cudaGraphLaunch(executable, stream));
-  VENTRIS_CUDA_CHECK(cudaStreamSynchronize(stream));
-  expect_more("memset", 1);
-  expect_more("graph", 3);
-  VENTRIS_CUDA_CHECK(cudaGraphExecDestroy(executable));
-  VENTRIS_CUDA_CHECK(cudaGraphDestroy(graph));
-
-  before = emulation::launches();
-  EXPECT_THROW(launch({.name = "", .grid = 1, .block = 2000}, stream, add_one, nullptr), Error);
-  EXPECT_EQ(emulation::launches(), before);  // a launch that fails is none
 }
 
 TEST_F(EmulatedRuntime, AFaultIsSaidWithTheNameOfItsKernel) {
