@@ -43,16 +43,18 @@ if [[ -z $folder && -f $config ]]; then folder=$(sed -nE 's/^ *"?model[-_]dir"? 
 # Open MPI 4 would sleep twice this many seconds between the end of one rank and that of the others.
 export OMPI_MCA_odls_base_sigkill_timeout=${OMPI_MCA_odls_base_sigkill_timeout-0}
 
-at_our_death=(setpriv --pdeathsig USR1)
-if ! "${at_our_death[@]}" true 2>/dev/null; then at_our_death=(); fi
+if setpriv --pdeathsig USR1 true 2>/dev/null; then at_our_death=(setpriv --pdeathsig USR1); else at_our_death=(); fi
 
-# field NAME: a value of status.json of the run folder.
-field() {
-  if [[ -f $folder/status.json ]]; then sed -nE 's/^ *"'"$1"'": "?(.*[^",])"?,?$/\1/p' "$folder/status.json"; fi
+# Reads status.json of the run folder. From here on no command is substituted while a signal may come: bash 5.2 loses a trap within $().
+declare -A status names has_child
+read_status() {
+  status=()
+  while read -r line; do
+    if [[ $line =~ ^\"([a-z_]+)\":\ \"?(.*[^\",])\"?,?$ ]]; then status[${BASH_REMATCH[1]}]=${BASH_REMATCH[2]}; fi
+  done 2>/dev/null <"$folder/status.json"
 }
 
 # The living processes of the command, which are those of its session: their names, and those that have children.
-declare -A names has_child
 look_at_processes() {
   local file line name state parent session
   names=() has_child=()
@@ -74,7 +76,7 @@ end_idle_launcher() {
     [[ ${names[$pid]} =~ ^(mpirun|mpiexec|orterun|prterun)$ ]] || continue
     if [[ ${has_child[$pid]-} || -z $seen$began ]]; then idle_since=$SECONDS; fi
     ((SECONDS - idle_since > launcher_timeout)) || continue
-    if [[ $began && $(field state) == running && ($(field host) != "$HOSTNAME" || ${names[$(field pid)]-}) ]]; then continue; fi
+    if [[ $began && ${status[state]-} == running && (${status[host]-} != "$HOSTNAME" || ${names[${status[pid]-0}]-}) ]]; then continue; fi
     log "the launcher, process $pid, has had no rank on this host for $launcher_timeout s; it is killed"
     kill -KILL "$pid" && hung=1
   done
@@ -94,55 +96,53 @@ clean_up() {
 
 # forward SIGNAL: mpirun forwards SIGUSR1 and waits; on SIGTERM and SIGINT it leaves its ranks no time to save.
 forward() {
-  passed=USR1
-  if [[ $stopped && $1 =~ ^(TERM|INT)$ ]]; then passed=TERM; fi
+  if [[ $stopped && $1 =~ ^(TERM|INT)$ ]]; then passed=TERM; else passed=USR1; fi
   stopped=$1 repeat_after=$((SECONDS + 1)) repeat_pause=1
   if [[ $running ]]; then kill "-$passed" "$process"; log "received SIG$1; forwarded as SIG$passed"; fi
 }
 
 # Runs the command; sets `code`, and `began` if training began.
 attempt() {
-  before=$(field started)$(field pid)
-  hung='' began='' seen='' idle_since=$SECONDS
+  before=${status[started]-}${status[pid]-} hung='' began='' seen='' idle_since=$SECONDS
   setsid "${at_our_death[@]}" "$@" &
   process=$! running=1
   log "started $* as process $process"
   while kill -0 "$process" 2>/dev/null; do
-    sleep 0.5 >/dev/null 2>&1 &
-    wait -n "$process" $! 2>/dev/null
-    [[ $(field started)$(field pid) == "$before" ]] || began=1 ever_began=1
+    sleep 0.5 >/dev/null 2>&1 & wait -n "$process" $! 2>/dev/null
+    read_status
+    [[ ${status[started]-}${status[pid]-} == "$before" ]] || began=1 ever_began=1
     if ((launcher_timeout > 0)); then end_idle_launcher; fi
     if [[ $passed == USR1 ]] && ((SECONDS >= repeat_after)); then  # mpirun drops it before its ranks have started
       repeat_after=$((SECONDS + (repeat_pause *= 2))) && kill -USR1 "$process" 2>/dev/null
     fi
   done
-  wait "$process" 2>/dev/null
-  code=$? running=''
+  wait "$process" 2>/dev/null; code=$? running=''
   clean_up
-  if [[ $hung && $began && $code == 137 && $(field state) != running ]]; then code=$(field exit_code); fi
+  read_status
+  if [[ $hung && $began && $code == 137 && ${status[state]-} != running ]]; then code=${status[exit_code]-137}; fi
 }
 
-is_retryable() {
-  case $code in
-    69 | 74 | 75) true ;;
-    76) [[ $began ]] ;;  # before, files or options of the ranks differ
-    *) ((code > 128)) || { ((code < 64)) && [[ $ever_began || $stopped ]]; } ;;  # below 64: of a launcher
-  esac
-}
-
-process='' running='' seen='' stopped='' passed='' ever_began='' restarts=0 saved=$(field last_checkpoint)
+process='' running='' seen='' stopped='' passed='' ever_began='' restarts=0 code=0
+mapfile -t signals < <(kill -l | grep -oE 'SIG[A-Z0-9]+')
+mapfile -t pauses < <(awk -v s="$back_off" 'BEGIN { for (; ++n < 32; s = 2 * s) printf "%g\n", s < 300 ? s : 300 }')
+read_status
+saved=${status[last_checkpoint]-}
 trap 'forward TERM' TERM && trap 'forward INT' INT && trap 'forward HUP' HUP && trap 'forward USR1' USR1 && trap : PIPE
 while :; do
   attempt "$@"
   ((code != 0)) || exit 0
   reason="the command ended with $code"
-  if ((code > 128)); then reason+=" (SIG$(kill -l $((code - 128)) 2>/dev/null))"; fi
-  if [[ $began ]]; then reason+="; $(field state) at step $(field step): $(field message)"; fi
-  is_retryable || { log "giving up: $reason"; exit "$code"; }
+  if ((code > 128)); then reason+=" (${signals[code - 129]-})"; fi
+  if [[ $began ]]; then reason+="; ${status[state]-} at step ${status[step]-}: ${status[message]-}"; fi
+  case $code in
+    69 | 74 | 75) true ;;
+    76) [[ $began ]] ;;  # before, files or options of the ranks differ
+    *) ((code > 128)) || { ((code < 64)) && [[ $ever_began || $stopped ]]; } ;;  # below 64: of a launcher
+  esac || { log "giving up: $reason"; exit "$code"; }
   if [[ $stopped ]]; then log "$reason; stopped on request, the same command resumes training"; exit 75; fi
-  if [[ $(field last_checkpoint) > $saved ]]; then saved=$(field last_checkpoint) restarts=0; fi
+  if [[ ${status[last_checkpoint]-} > $saved ]]; then saved=${status[last_checkpoint]} restarts=0; fi
   ((restarts < max_restarts)) || { log "giving up after $restarts restarts without a new checkpoint: $reason"; exit "$code"; }
-  pause=$(awk -v s="$back_off" -v n="$restarts" 'BEGIN { s *= 2 ^ n; printf "%g", s < 300 ? s : 300 }')
+  pause=${pauses[restarts]-300}
   log "$reason; restart $((++restarts)) of $max_restarts in $pause s"
   sleep "$pause" >/dev/null 2>&1 &
   [[ $stopped ]] || wait $!
