@@ -126,10 +126,12 @@ MixPlan parse_mix_plan(std::string_view text, const std::string& origin) {
   std::istringstream in{std::string(text)};
   int64_t number = 0;
   for (std::string line; std::getline(in, line);) {
+    const Place place{origin, ++number};
+    if (line.size() > kMaxMixBytes) place.refuse("it has {} bytes, of at most {}", line.size(), kMaxMixBytes);
     const std::vector<std::string> words = words_of(line);
-    ++number;
     if (words.empty()) continue;
-    plan.stages.push_back(stage_in(words, plan.stages.size() + 1, {origin, number}));
+    if (plan.stages.size() > kMaxStages) break;  // check_mix_plan() refuses that
+    plan.stages.push_back(stage_in(words, plan.stages.size() + 1, place));
   }
   if (plan.empty()) fail(ErrorKind::kBadConfiguration, "{}: has no stage; {}", origin, kForm);
   check_mix_plan(plan, origin);
