@@ -85,7 +85,7 @@ class FilePrecision(GoldenModelTest):
         super().setUpClass()
         for precision in ROUNDED:
             for extension in ("h5", "safetensors"):
-                cls.made(f"{precision}.{extension}", "export", "--model", cls.weights, "--precision", precision)
+                cls.output_of(f"{precision}.{extension}", "export", "--model", cls.weights, "--precision", precision)
         cls.values = support.parameters(cls.weights)
 
     def translate(self, model, precision="f32", beam=1):

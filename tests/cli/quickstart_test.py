@@ -24,14 +24,14 @@ words=()
 for word in "$@"; do
   case $word in
     1024) word=192 ;;
-    2000) word=120 ;;
+    2000) [[ $1 == train ]] && word=1 || word=120 ;;
     250 | 500) word=1 ;;
   esac
   words+=("$word")
 done
 case $1 in
   demo-corpus) words+=(--train-pairs 200 --valid-pairs 2 --test-pairs 2) ;;
-  train) words+=(--d-model 16 --d-ff 32 --heads 2 --max-steps 1 --logical-shards 2 --threads 1) ;;
+  train) words+=(--d-model 16 --d-ff 32 --heads 2 --logical-shards 2 --threads 1) ;;
   evaluate | translate) words+=(--max-extra-length 1 --threads 1) ;;
 esac
 exec "$TEST_BINARY" "${words[@]}"
