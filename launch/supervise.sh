@@ -44,11 +44,11 @@ if [[ -z $folder && -f $config ]]; then folder=$(sed -nE 's/^ *"?model[-_]dir"? 
 export OMPI_MCA_odls_base_sigkill_timeout=${OMPI_MCA_odls_base_sigkill_timeout-0}
 
 if setpriv --pdeathsig USR1 true 2>/dev/null; then at_our_death=(setpriv --pdeathsig USR1); else at_our_death=(); fi
-
 # Reads status.json of the run folder. From here on no command is substituted while a signal may come: bash 5.2 loses a trap within $().
 declare -A status names has_child
 read_status() {
   status=()
+  [[ -f $folder/status.json ]] || return  # nor a pipe, for which it would wait
   while read -r line; do
     if [[ $line =~ ^\"([a-z_]+)\":\ \"?(.*[^\",])\"?,?$ ]]; then status[${BASH_REMATCH[1]}]=${BASH_REMATCH[2]}; fi
   done 2>/dev/null <"$folder/status.json"
