@@ -53,7 +53,7 @@ OrderedJson place_of(const MetricsPlace& place, const std::string& text) {
           {"text", text}};
 }
 
-OrderedJson marks_of(const MetricsRecord& record) {
+OrderedJson event_marks(const MetricsRecord& record) {
   OrderedJson marks = OrderedJson::array();
   for (size_t i = 0; i < std::min(record.marks.size(), kReportMarks); ++i) {
     const MetricsMark& mark = record.marks[i];
@@ -111,7 +111,7 @@ OrderedJson record_json(const RunRecord& run) {
       {"lines", metrics.lines},
       {"warning", warning_of(run)},
       {"torn", metrics.torn},
-      {"marks", marks_of(metrics)},
+      {"marks", event_marks(metrics)},
       {"marks_left_out", metrics.marks.size() - std::min(metrics.marks.size(), kReportMarks)},
       {"series", record_json(metrics, metrics.series)},
       {"shares", record_json(metrics, metrics.shares)},
