@@ -50,7 +50,7 @@ const char* name_of(dnnl::cpu_isa isa) {
   }
 }
 
-// Limits the library to the instructions of the kernels in use, so that `--isa` computes as a smaller
+// Limits the library to the instructions of the kernels in use, so that VENTRIS_ISA computes as a smaller
 // processor does. Has no effect after the first use of the library: gemm_library() shows the actual set.
 void limit_library() {
   [[maybe_unused]] static const bool done = [] {

@@ -70,13 +70,13 @@ std::vector<std::string> names(bool runs_here) {
   return found;
 }
 
-const KernelSet& set_of(const std::string& name, const std::string& where, ExitCode code) {
+const KernelSet& set_of(const std::string& name, const std::string& where) {
   const KernelSet* found = nullptr;
   for (const KernelSet& set : all_sets()) {
     if (set.name == name) found = &set;
   }
   if (found != nullptr && found->runs_here) return *found;
-  fail(code, "{}: {}; this program has kernels for {}; this processor supports {}", where,
+  fail(ExitCode::kUsage, "{}: {}; this program has kernels for {}; this processor supports {}", where,
        found == nullptr ? "there is no such instruction set"
                         : "this processor does not have these instructions",
        fmt::join(names(false), ", "), fmt::join(names(true), ", "));
@@ -89,7 +89,7 @@ std::string wanted_by_variable() {
 
 const KernelSet& automatic_set() {
   const std::string wanted = wanted_by_variable();
-  if (wanted != "auto") return set_of(wanted, "VENTRIS_ISA=" + wanted, ExitCode::kBadConfiguration);
+  if (wanted != "auto") return set_of(wanted, "VENTRIS_ISA=" + wanted);
   const std::vector<KernelSet>& sets = all_sets();
   const auto greatest =
       std::find_if(sets.rbegin(), sets.rend(), [](const KernelSet& set) { return set.runs_here; });
@@ -148,10 +148,6 @@ const std::string& automatic_instruction_set() {
   return automatic_set().name;
 }
 
-bool variable_names_instruction_set() {
-  return wanted_by_variable() != "auto";
-}
-
 std::string min_instruction_set(const std::vector<std::string>& names) {
   for (const KernelSet& set : all_sets()) {
     if (std::find(names.begin(), names.end(), set.name) != names.end()) return set.name;
@@ -160,7 +156,7 @@ std::string min_instruction_set(const std::vector<std::string>& names) {
 }
 
 void choose_instruction_set(const std::string& name) {
-  const KernelSet& wanted = set_of(name, "--isa " + name, ExitCode::kUsage);
+  const KernelSet& wanted = set_of(name, "instruction set " + name);
   const std::lock_guard lock(choice_mutex);
   VENTRIS_CHECK(!in_use || chosen == &wanted, "the kernels of {} are in use already, {} was chosen",
                 chosen->name, name);

@@ -16,10 +16,8 @@ std::vector<std::string> built_instruction_sets();
 std::vector<std::string> usable_instruction_sets();
 
 /// The default: the set that the environment variable VENTRIS_ISA names; if unset or "auto", the largest that
-/// can run. Throws Error(kBadConfiguration) if VENTRIS_ISA names none that can run.
+/// can run. Throws Error(kUsage) if VENTRIS_ISA names none that can run.
 const std::string& automatic_instruction_set();
-/// Whether VENTRIS_ISA names a set.
-bool variable_names_instruction_set();
 /// The smallest of the given sets of this program; at least one.
 std::string min_instruction_set(const std::vector<std::string>& names);
 

@@ -5,7 +5,6 @@
 
 #include "backend/device.h"
 #include "backend/error.h"
-#include "launch/isa_option.h"
 #include "launch/job.h"
 #include "launch/output.h"
 
@@ -74,7 +73,6 @@ void add_machine_options(DecodingOptions& decoding, OptionTable& table) {
                "else the CPU; under mpirun or Slurm an error if the job has GPUs that it cannot use.");
   table.integer("threads", decoding.threads, {.min = 0, .max = 1024},
                 "CPU threads per rank; 0: its share of the available cores.");
-  add_isa_option(decoding.isa, table);
 }
 
 std::unique_ptr<Context> make_decoding_context(const Job& job, const DecodingOptions& decoding) {
@@ -90,7 +88,7 @@ std::unique_ptr<Context> make_decoding_context(const Job& job, const DecodingOpt
     }
     device = "cpu";
   }
-  return make_context(job, device, decoding.threads, decoding.isa);
+  return make_context(job, device, decoding.threads);
 }
 
 void CutSentences::check(const std::string& where, size_t tokens) {

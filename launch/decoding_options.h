@@ -20,7 +20,6 @@ struct DecodingOptions {
   Packing precision = Packing::kF32;  // of products; activations are of its factor_dtype()
   std::string device = "auto";
   int threads = 0;
-  std::string isa = "auto";
 
   bool operator==(const DecodingOptions&) const = default;
 };

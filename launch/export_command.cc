@@ -26,7 +26,7 @@ ExportFormat format_of(const ExportCommandOptions& options) {
 }
 
 int run_export(const ExportCommandOptions& options, const Job& job) {
-  const std::unique_ptr<Context> context = make_context(job, "cpu", 1, "auto");
+  const std::unique_ptr<Context> context = make_context(job, "cpu", 1);
   const std::unique_ptr<LoadedModel> model = load_model(*context, options.model, DType::kF32);
   const std::vector<std::string> files = export_model(*context, *model, format_of(options), options.output,
                                                       export_provenance("export", *model), options.precision);

@@ -35,7 +35,7 @@ void check_output(const ImportCommandOptions& options) {
 
 int run_import(const ImportCommandOptions& options, const Job& job) {
   check_output(options);
-  const std::unique_ptr<Context> context = make_context(job, "cpu", 1, "auto");
+  const std::unique_ptr<Context> context = make_context(job, "cpu", 1);
   const std::unique_ptr<LoadedModel> model = import_model(*context, options.from);
   const std::vector<std::string> files = export_model(*context, *model, ExportFormat::kHdf5, options.output,
                                                       export_provenance("import", *model));

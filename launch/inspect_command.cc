@@ -270,7 +270,7 @@ bool holds_model(const Contents& contents) {
 /// Checks the output of a model for its probes; returns a description of the check.
 std::string verify_probes(const Contents& contents, const Job& job) {
   if (!holds_model(contents)) return "";
-  const std::unique_ptr<Context> context = make_context(job, "cpu", 1, "auto");
+  const std::unique_ptr<Context> context = make_context(job, "cpu", 1);
   const std::unique_ptr<LoadedModel> model = load_model(*context, contents.path, DType::kF32);
   if (model->probes.empty()) return ", no probes";
   const std::vector<Probe> probes = probes_from_json(model->probes, contents.path);

@@ -30,8 +30,7 @@ std::string Job::provenance() const {
 
 namespace {
 
-void choose_kernels(const Job& job, const std::string& isa) {
-  if (isa != "auto") return choose_instruction_set(isa);
+void choose_kernels(const Job& job) {
   const std::vector<std::string> of_ranks = job.communicator.all_gather(automatic_instruction_set());
   const std::string min = min_instruction_set(of_ranks);
   choose_instruction_set(min);
@@ -41,11 +40,9 @@ void choose_kernels(const Job& job, const std::string& isa) {
 
 }  // namespace
 
-std::unique_ptr<Context> make_context(const Job& job, const std::string& device, int threads,
-                                      const std::string& isa) {
-  check_equal_on_all_ranks(job.communicator, "--isa", isa);
+std::unique_ptr<Context> make_context(const Job& job, const std::string& device, int threads) {
   check_equal_on_all_ranks(job.communicator, "--device", device);
-  choose_kernels(job, isa);
+  choose_kernels(job);
   ContextOptions options = {.threads = threads_per_rank(job.environment, threads)};
   if (device != "cpu") {
     const RankDevice found = find_rank_device(job.communicator, job.environment);

@@ -31,11 +31,10 @@ struct Job {
 /// rank if cuda is requested and does not work, and for auto if the job was meant to compute on GPUs
 /// (comm/gpu_evidence.h).
 ///
-/// The CPU's kernels are those of `isa` (backend/instruction_set.h), with auto the largest that every rank
-/// supports: Adam runs on all of them, and its results must have the same bits. Must be called before all
-/// operations.
-std::unique_ptr<Context> make_context(const Job& job, const std::string& device, int threads,
-                                      const std::string& isa);
+/// The CPU's kernels are those of the largest instruction set that every rank may use
+/// (backend/instruction_set.h): Adam runs on all of them, and its results must have the same bits. Must be
+/// called before all operations.
+std::unique_ptr<Context> make_context(const Job& job, const std::string& device, int threads);
 
 /// Messages on the standard error; only the rank that prints for the job writes them.
 void say(const Job& job, const std::string& message);

@@ -92,7 +92,7 @@ int run_train(TrainCommandOptions& options, Job& job) {
   check_inputs(train, options.mix);
   take_mix(options);
   job.communicator.limit_waits(train.comm_timeout);
-  const std::unique_ptr<Context> context = make_context(job, train.device, train.threads, options.isa);
+  const std::unique_ptr<Context> context = make_context(job, train.device, train.threads);
   say_if_built_without_cuda(job, train.device);
   const CorpusFaults faults(train.corpus, job, "train");
   TrainResult result;

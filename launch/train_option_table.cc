@@ -5,7 +5,6 @@
 
 #include "backend/error.h"
 #include "launch/bleu_options.h"
-#include "launch/isa_option.h"
 #include "trainer/validation_metric.h"
 
 namespace ventris {
@@ -370,7 +369,6 @@ void add_train_options(TrainCommandOptions& options, OptionTable& table) {
                "The results are the same bits.");
   table.integer("threads", train.threads, {.min = 0, .max = 1024},
                 "CPU threads per rank; 0: its share of the available cores.");
-  add_isa_option(options.isa, table);
   table.integer(
       "check-ranks-every", train.check_ranks_every, {.min = 0, .max = kManySteps},
       "Compares the parameters and Adam's moments of all ranks every N steps, "

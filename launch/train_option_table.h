@@ -15,7 +15,6 @@ struct TrainCommandOptions {
   TrainOptions train;
   std::string mix;          // file of --mix (launch/mix_option.h)
   std::string show_preset;  // name; empty: train
-  std::string isa = "auto";
   bool json = false;
 };
 

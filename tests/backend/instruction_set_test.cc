@@ -51,7 +51,7 @@ TEST(InstructionSetDeathTest, AWrongVariableIsRefusedByName) {
     }
     std::exit(0);
   };
-  EXPECT_EXIT(refused(), ::testing::ExitedWithCode(static_cast<int>(ExitCode::kBadConfiguration)),
+  EXPECT_EXIT(refused(), ::testing::ExitedWithCode(static_cast<int>(ExitCode::kUsage)),
               "VENTRIS_ISA=sse9: there is no such instruction set; this program has kernels for ");
 }
 

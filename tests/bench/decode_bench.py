@@ -64,10 +64,10 @@ PEER_LIMITS = {
 def ventris(arguments, precision, beam, batch, threads, source, output):
     command = [arguments.ventris, "translate", "--model", arguments.model, "--beam-size", str(beam), "--length-penalty", "0",
                "--batch-sentences", str(batch), "--batch-rows", str(max(1024, 32 * batch)), "--threads", str(threads), "--device", "cpu",
-               "--precision", precision, "--isa", arguments.isa, "--max-extra-length", "256", "--max-length", "256",
-               "--block-lines", "10000000", "--statistics"]
+               "--precision", precision, "--max-extra-length", "256", "--max-length", "256", "--block-lines", "10000000", "--statistics"]
+    environment = {**os.environ, "VENTRIS_ISA": arguments.isa}
     with open(source, "rb") as stdin, open(output, "wb") as stdout:
-        done = subprocess.run(command, check=True, stdin=stdin, stdout=stdout, stderr=subprocess.PIPE, text=True)
+        done = subprocess.run(command, check=True, stdin=stdin, stdout=stdout, stderr=subprocess.PIPE, text=True, env=environment)
     return json.loads(done.stderr.strip().splitlines()[-1])
 
 

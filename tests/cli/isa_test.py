@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which instructions the CPU's kernels use: --isa, VENTRIS_ISA, and processors that have too few."""
+"""Which instructions the CPU's kernels use: VENTRIS_ISA, and processors that have too few."""
 
 import json
 import os
@@ -36,18 +36,13 @@ class InstructionSets(support.CommandLineTest):
     def recorded(self, name):
         return json.loads(self.read(self.path(name, "config.json")))["environment"]
 
-    def test_the_option_wins_over_the_variable_and_that_over_auto(self):
+    def test_the_variable_wins_over_auto(self):
         for name in self.usable:
             with self.subTest(name):
-                other = self.best if name != self.best else self.usable[0]
                 self.assertEqual(version_of(VENTRIS_ISA=name)[0], name)
-                self.succeed(*self.train("option-" + name, "--isa", name), variables={"VENTRIS_ISA": other})
-                self.assertEqual(self.recorded("option-" + name)["kernels"], name)
-                self.succeed(*self.train("variable-" + name), variables={"VENTRIS_ISA": name})
-                self.assertEqual(self.recorded("variable-" + name)["kernels"], name)
+                self.succeed(*self.train("with-" + name), variables={"VENTRIS_ISA": name})
+                self.assertEqual(self.recorded("with-" + name)["kernels"], name)
         self.assertEqual(version_of(VENTRIS_ISA="")[0], self.best)
-        # What is wrong in the variable does not matter where the option counts.
-        self.succeed(*self.train("wrong", "--isa", self.best), variables={"VENTRIS_ISA": "sse9"})
 
     def test_names_that_are_none_and_sets_that_the_processor_lacks(self):
         lists = f"this program has kernels for {', '.join(self.built)}; this processor supports {', '.join(self.usable)}\n"
@@ -55,17 +50,16 @@ class InstructionSets(support.CommandLineTest):
         wrong += [(name, "this processor does not have these instructions") for name in self.built if name not in self.usable]
         for name, reason in wrong:
             with self.subTest(name):
-                self.refuse(64, *self.train("refused", "--isa", name), says=f"--isa {name}: {reason}; {lists}")
-                self.refuse(78, *self.train("refused"), says=f"VENTRIS_ISA={name}: {reason}; {lists}", variables={"VENTRIS_ISA": name})
-                self.refuse(78, "--version", says=f"VENTRIS_ISA={name}: {reason}; {lists}", variables={"VENTRIS_ISA": name})
+                for words in (self.train("refused"), ("--version",)):
+                    self.refuse(64, *words, says=f"VENTRIS_ISA={name}: {reason}; {lists}", variables={"VENTRIS_ISA": name})
                 self.assertFalse(os.path.exists(self.path("refused")))
 
     def test_a_run_that_goes_on_with_others_tells_so(self):
         if len(self.usable) == 1:
             self.skipTest(f"this processor runs the kernels of {self.best} alone")
         least = self.usable[0]
-        self.succeed(*self.train("changed", "--isa", least))
-        result = support.run(*self.train("changed", "--isa", self.best, max_steps=3))
+        self.succeed(*self.train("changed"), variables={"VENTRIS_ISA": least})
+        result = support.run(*self.train("changed", max_steps=3), variables={"VENTRIS_ISA": self.best})
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertIn(f"kernels from {least} to {self.best}", result.stderr.decode())
 
@@ -79,12 +73,6 @@ class InstructionSets(support.CommandLineTest):
         words = [str(word) for word in self.train(name, "--logical-shards", 2, *more)]
         return subprocess.run([support.MPIEXEC, *root, "--oversubscribe", "-np", "2", script, support.BINARY, *words],
                               capture_output=True, check=False, env={**os.environ, "VENTRIS_ISA": "auto"})  # fmt: skip
-
-    @unittest.skipUnless(support.MPIEXEC, "built without MPI")
-    def test_ranks_that_are_told_different_ones_are_refused_by_name(self):
-        result = self.train_on_two(f'set -- "$@" --isa {self.usable[0]}', "told")
-        self.assertEqual(result.returncode, 76, result.stderr)
-        self.assertIn(f'the ranks disagree on --isa: rank 1 has "{self.usable[0]}", rank 0 has "auto"', result.stderr.decode())
 
     @unittest.skipUnless(support.MPIEXEC, "built without MPI")
     def test_ranks_whose_library_computes_bf16_by_other_instructions_are_told(self):

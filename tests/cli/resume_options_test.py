@@ -93,9 +93,6 @@ class ResumeOptions(support.CommandLineTest):
             return [word.format(run=run) for word in TOGETHER[name]]
         if name in CHANGED:
             return [f"--{name}", CHANGED[name].format(run=run, later=self.later)]
-        if name == "isa":
-            built = re.search(r"^ISA:  (\S+), of", self.succeed("--version").decode(), re.MULTILINE)
-            return ["--isa", built[1]]
         if name == "corpus":
             return ["--corpus", self.other]
         if not takes:

@@ -305,7 +305,8 @@ class TrainedModel(support.RunTest):
         sets = built.split(", ")
         for name in sets[: sets.index(best) + 1]:
             for vnni in ("0", "1"):
-                self.assertEqual(self.translate(*options, "--isa", name, stdin=self.few, variables={"VENTRIS_VNNI": vnni}), expected, name)
+                variables = {"VENTRIS_ISA": name, "VENTRIS_VNNI": vnni}
+                self.assertEqual(self.translate(*options, stdin=self.few, variables=variables), expected, name)
         words = ["score", "--model", self.weights, "--source", self.source, "--target", self.reference, "--precision"]
         exact, rounded = ([line.split("\t") for line in self.succeed(*words, precision).decode().splitlines()] for precision in ("f32", "int8"))
         self.assertNotEqual(exact, rounded)
