@@ -19,7 +19,6 @@ struct CpuKernels {
   void (&bit_digest)(Context&, const BitDigestArgs&);
   void (&cast)(Context&, const CastArgs&);
   void (&fill_zero)(Context&, Tensor);
-  void (&clip_values)(Context&, const ClipValuesArgs&);
   void (&chained_gemm)(Context&, const GemmArgs&);
   void (&cross_entropy)(Context&, const CrossEntropyArgs&);
   void (&loss_sum)(Context&, const LossSumArgs&);

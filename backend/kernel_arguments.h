@@ -15,7 +15,6 @@ struct BiasBackwardArgs;
 struct BiasReluBackwardArgs;
 struct BitDigestArgs;
 struct CastArgs;
-struct ClipValuesArgs;
 struct CrossEntropyArgs;
 struct EmbeddingBackwardArgs;
 struct EmbeddingForwardArgs;

@@ -44,7 +44,6 @@ constinit const CpuKernels VENTRIS_KERNEL_TABLE = {
     .bit_digest = bit_digest_cpu,
     .cast = cast_cpu,
     .fill_zero = fill_zero_cpu,
-    .clip_values = clip_values_cpu,
     .chained_gemm = chained_gemm_cpu,
     .cross_entropy = cross_entropy_cpu,
     .loss_sum = loss_sum_cpu,

@@ -42,7 +42,6 @@ void repetition_penalty_cpu(Context& context, const RepetitionPenaltyArgs& args)
 /// The update: norm of the gradients, plan, limits, weight decay, Adam, moving average.
 void squares_of_chunks_cpu(Context& context, const SquaresOfChunksArgs& args);
 void plan_update_cpu(const PlanUpdateArgs& args);
-void clip_values_cpu(Context& context, const ClipValuesArgs& args);
 void weight_decay_cpu(Context& context, const WeightDecayArgs& args);
 void adam_cpu(Context& context, const AdamArgs& args);
 void moving_average_cpu(Context& context, const MovingAverageArgs& args);

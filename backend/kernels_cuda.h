@@ -39,7 +39,6 @@ void repetition_penalty_cuda(Context& context, const RepetitionPenaltyArgs& args
 void squares_of_chunks_cuda(Context& context, const SquaresOfChunksArgs& args);
 void sum_of_chunks_cuda(Context& context, const SumOfChunksArgs& args);
 void plan_update_cuda(Context& context, const PlanUpdateArgs& args);
-void clip_values_cuda(Context& context, const ClipValuesArgs& args);
 void weight_decay_cuda(Context& context, const WeightDecayArgs& args);
 void adam_cuda(Context& context, const AdamArgs& args);
 void moving_average_cuda(Context& context, const MovingAverageArgs& args);

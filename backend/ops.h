@@ -22,7 +22,6 @@
 #include "backend/bias_relu.h"
 #include "backend/bit_digest.h"
 #include "backend/cast.h"
-#include "backend/clip_values.h"
 #include "backend/column_sums.h"
 #include "backend/cross_entropy.h"
 #include "backend/embedding.h"

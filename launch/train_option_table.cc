@@ -129,10 +129,6 @@ void add_optimizer_options(TrainOptions& train, OptionTable& table) {
       table.number("clip-norm", train.clip_norm, {.min = 0, .max = 1e9},
                    "Maximum norm of the gradient; a longer gradient is scaled down to it. 0: no clipping."));
   preset(table.number(
-      "clip-value", train.clip_value, {.min = 0, .max = 1e9},
-      "Limit of each element of the gradient: between -X and X. 0: no limit. The norm of the log "
-      "is that before. Not with --clip-norm."));
-  preset(table.number(
       "weight-decay", train.weight_decay, {.min = 0, .max = 1, .below_max = true},
       "Decoupled weight decay, as AdamW: before each update matrices and embeddings are multiplied "
       "by 1 - learning rate * X. 0: none."));

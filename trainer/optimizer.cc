@@ -5,7 +5,6 @@
 #include <cstring>
 
 #include "backend/cast.h"
-#include "backend/clip_values.h"
 #include "backend/global_norm.h"
 #include "backend/moving_average.h"
 #include "backend/profile.h"
@@ -36,7 +35,6 @@ Optimizer::Optimizer(Context& context, ParameterStore& store, const TrainOptions
       beta2_(options.beta2),
       epsilon_(options.adam_epsilon),
       clip_norm_(options.clip_norm),
-      clip_value_(options.clip_value),
       weight_decay_(options.weight_decay),
       ema_(options.ema),
       shard_(context, store, options.shard_optimizer ? rank : 0, options.shard_optimizer ? ranks : 1),
@@ -112,10 +110,6 @@ void Optimizer::update(Tensor loss_sums, Communicator& sums) {
                               .scalars = scalars_});
     }
     for (const auto& [elements, packed] : shard_.ranges()) {
-      if (clip_value_ > 0.0) {
-        clip_values(context_, {.x = store_.gradients().col_range(elements.begin, elements.size()),
-                               .limit = clip_value_});
-      }
       const auto part = [begin = elements.begin, count = elements.size()](const Tensor& flat) {
         return flat ? flat.col_range(begin, count) : Tensor{};
       };

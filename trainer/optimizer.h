@@ -73,7 +73,6 @@ class Optimizer {
   const float beta2_;
   const float epsilon_;
   const double clip_norm_;
-  const double clip_value_;
   const double weight_decay_;
   const double ema_;
   const OptimizerShard shard_;

@@ -110,8 +110,6 @@ TrainOptions checked_options(const TrainOptions& options, Device device) {
           "positive with --valid-script");
   static_cast<void>(ValidationScorer(options));
   check_schedule(options);
-  require(options.clip_value == 0.0 || options.clip_norm == 0.0, "--clip-value",
-          fmt::format("{}", options.clip_value), "0 where --clip-norm is not");
   require(options.ema >= 0.0 && options.ema < 1.0, "--ema", std::to_string(options.ema),
           "at least 0 and below 1");
   static_cast<void>(resolved_precision(options.precision, Precision::kAuto, device));

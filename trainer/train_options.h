@@ -55,7 +55,6 @@ struct TrainOptions {
   float beta2 = 0.98F;
   float adam_epsilon = 1e-9F;
   double clip_norm = 0.0;     // 0: no clipping
-  double clip_value = 0.0;    // of each element of the gradient; 0: no limit
   double weight_decay = 0.0;  // decoupled (backend/weight_decay.h)
   double ema = 0.0;           // decay of the moving average of the parameters; 0: none
   Precision precision = Precision::kAuto;

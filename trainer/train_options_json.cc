@@ -62,7 +62,6 @@ void visit_options(Options& options, Visit&& visit) {
   visit("beta2", options.beta2);
   visit("adam_epsilon", options.adam_epsilon);
   visit("clip_norm", options.clip_norm);
-  visit("clip_value", options.clip_value);
   visit("weight_decay", options.weight_decay);
   visit("ema", options.ema);
   visit("precision", options.precision);

@@ -146,7 +146,6 @@ constexpr Watched kWatched[] = {
     {"cast_packs",                 2,    0},
     {"chunk_squares",              2,    7},
     {"clear_rows",                 2,    0},
-    {"clip_elements",              2,    0},
     {"cross_entropy_row",          2,   28},
     {"decay_values",               2,    0},
     {"decode",                     2,   16},

@@ -88,32 +88,6 @@ TEST(Optimizer, ClippingScalesALongGradientToTheLengthAllowed) {
   for (size_t i = 0; i < values.size(); ++i) ASSERT_NEAR(values[i], expected[i], 1e-6F) << i;
 }
 
-TEST(Optimizer, EachElementOfALongGradientIsLimited) {
-  TrainOptions limited;
-  limited.clip_value = 0.125;
-  Problem clipped(limited, 0.5F);
-  const LogicalParameter& last = clipped.store.logical().back();
-  clipped.fill(last, -0.0625F);
-  const auto count = static_cast<double>(clipped.store.parameter_count() - last.rows * last.cols);
-  const auto rest = static_cast<double>(last.rows * last.cols);
-  // The norm that is told is that before.
-  EXPECT_NEAR(clipped.update(0.01).outcome.gradient_norm, std::sqrt(0.25 * count + 0.0625 * 0.0625 * rest),
-              1e-6);
-  Problem plain({}, 0.125F);
-  plain.fill(plain.store.logical().back(), -0.0625F);
-  plain.update(0.01);
-  EXPECT_TRUE(flat_values(clipped.store) == flat_values(plain.store));
-}
-
-TEST(Optimizer, AnInfiniteGradientIsSkippedNotLimited) {
-  TrainOptions limited;
-  limited.clip_value = 0.125;
-  Problem problem(limited, std::numeric_limits<float>::infinity());
-  const std::vector<float> before = flat_values(problem.store);
-  EXPECT_EQ(problem.update(0.01).outcome.skipped, 1);
-  EXPECT_TRUE(flat_values(problem.store) == before);
-}
-
 /// AdamW as in PyTorch (torch.optim.AdamW): the values are multiplied by 1 - rate * decay, and the update of
 /// Adam, which sees the gradient alone, is subtracted.
 TEST(Optimizer, WeightDecayIsApartFromTheGradient) {
