@@ -24,7 +24,6 @@ void embedding_forward(Context& context, const EmbeddingForwardArgs& args) {
   }
   check_tensor(args.positions, args.positions.rows, d, master_dtype(dtype), "positions");
   VENTRIS_CHECK(args.ids != nullptr && args.position != nullptr, "ids or position is missing");
-  check_dropout(args.token_dropout);
   check_dropout(args.dropout);
   if constexpr (kHasCuda) {
     if (context.device() == Device::kCuda) return embedding_forward_cuda(context, args);
@@ -39,7 +38,6 @@ void embedding_backward(Context& context, const EmbeddingBackwardArgs& args) {
   check_optional(args.d_table, args.d_table.rows, d, master, "d_table");
   check_optional(args.d_positions, args.d_positions.rows, d, master, "d_positions");
   VENTRIS_CHECK(args.ids != nullptr && args.position != nullptr, "ids or position is missing");
-  check_dropout(args.token_dropout);
   check_dropout(args.dropout);
   if constexpr (kHasCuda) {
     if (context.device() == Device::kCuda) {

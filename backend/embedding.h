@@ -9,9 +9,8 @@
 
 namespace ventris {
 
-/// out[t] = dropout(scale * word[t] * table[ids[t]] + positions[position[t]]), section 3.4 and 3.5 of the
-/// paper, where word[t], of whole tokens, is the mask of token_dropout at column 0. With zero_start the
-/// embedding of the token at position 0 is zero, for any id.
+/// out[t] = dropout(scale * table[ids[t]] + positions[position[t]]), section 3.4 and 3.5 of the paper. With
+/// zero_start the embedding of the token at position 0 is zero, for any id.
 struct EmbeddingForwardArgs {
   const int32_t* ids;              // [rows], each in [0, vocab)
   const int32_t* position;         // [rows], index of the token in its sentence, each in [0, max_positions)
@@ -20,16 +19,14 @@ struct EmbeddingForwardArgs {
   ConstTensor positions;           // [max_positions, d] master: sinusoids or learned
   float scale;                     // sqrt(d_model)
   bool zero_start;
-  DropoutKey token_dropout;
   DropoutKey dropout;
   Tensor out;  // [rows, d] T
 };
 void embedding_forward(Context& context, const EmbeddingForwardArgs& args);
 
-/// d_table[id] += scale * word * mask * d_out over the rows with that id, in order of t; d_positions the same
-/// if given, without scale and word. With zero_start rows at position 0 do not contribute to d_table. d_out
-/// is zero in rows of padding. The orders, of order_rows (backend/row_order.h), are for CUDA alone, which
-/// requires them.
+/// d_table[id] += scale * mask * d_out over the rows with that id, in order of t; d_positions the same if
+/// given, without scale. With zero_start rows at position 0 do not contribute to d_table. d_out is zero in
+/// rows of padding. The orders, of order_rows (backend/row_order.h), are for CUDA alone, which requires them.
 struct EmbeddingBackwardArgs {
   const int32_t* ids;                       // [rows]
   const int32_t* id_order = nullptr;        // [rows] the rows sorted by (id, t); for d_table
@@ -38,7 +35,6 @@ struct EmbeddingBackwardArgs {
   ConstTensor d_out;                        // [rows, d] T
   float scale;
   bool zero_start;
-  DropoutKey token_dropout;
   DropoutKey dropout;
   Tensor d_table = {};      // [vocab, d] master, accumulated, or empty
   Tensor d_positions = {};  // [max_positions, d] master, accumulated; empty for sinusoids

@@ -15,14 +15,6 @@ namespace {
 
 constexpr int64_t kRows = 32;  // rows of one piece of work
 
-/// What the embedding of token t is multiplied by.
-template <typename M>
-M word_mask(const DropoutKey& key, int64_t t) {
-  if (!key.active()) return M{1};
-  const bool dropped = dropout_bits(key, static_cast<uint32_t>(t), 0)[0] < key.threshold();
-  return dropped ? M{0} : static_cast<M>(key.scale());
-}
-
 /// The row of the table; of a packed table, unpacked into `room`, [d].
 template <typename T>
 const T* token_of(const EmbeddingForwardArgs& args, int32_t id, T* room) {
@@ -65,8 +57,7 @@ void forward(Context& context, const EmbeddingForwardArgs& args) {
       VENTRIS_CHECK(position >= 0 && position < args.positions.rows,
                     "position[{}] is {}, the table of positions holds {}", t, position, args.positions.rows);
       const T* token = token_of(args, id, all_tokens + thread * d);
-      const M token_scale =
-          args.zero_start && position == 0 ? M{0} : table_scale * word_mask<M>(args.token_dropout, t);
+      const M token_scale = args.zero_start && position == 0 ? M{0} : table_scale;
       const M* place = args.positions.row<M>(position);
       T* out = args.out.row<T>(t);
       if (args.dropout.active()) {
@@ -84,22 +75,21 @@ void forward(Context& context, const EmbeddingForwardArgs& args) {
   });
 }
 
-/// to[index[t]] += scale * words * mask * d_out[t] for the rows t whose index belongs to `part` of `parts`,
+/// to[index[t]] += scale * mask * d_out[t] for the rows t whose index belongs to `part` of `parts`,
 /// without those at position 0 if requested. Every row of `to` is summed by one part in order of t: the sums
 /// do not depend on the number of parts.
 template <typename T>
-void scatter(const EmbeddingBackwardArgs& args, const int32_t* index, double scale, const DropoutKey& words,
-             bool without_start, const Tensor& to, int64_t part, int64_t parts, uint16_t* bits) {
+void scatter(const EmbeddingBackwardArgs& args, const int32_t* index, double scale, bool without_start,
+             const Tensor& to, int64_t part, int64_t parts, uint16_t* bits) {
   using M = Master<T>;
   const int64_t d = args.d_out.cols;
   const bool masked = args.dropout.active();
   const auto threshold = static_cast<uint16_t>(args.dropout.threshold());
-  const M all_rows = static_cast<M>(scale * (masked ? args.dropout.scale() : 1.0));
+  const M factor = static_cast<M>(scale * (masked ? args.dropout.scale() : 1.0));
   for (int64_t t = 0; t < args.d_out.rows; ++t) {
     if (index[t] % parts != part || (without_start && args.position[t] == 0)) continue;
     const T* d_out = args.d_out.row<T>(t);
     M* sum = to.row<M>(index[t]);
-    const M factor = all_rows * word_mask<M>(words, t);
     if (masked) {
       dropout_row(args.dropout, static_cast<uint32_t>(t), d, 0, bits);
 #pragma omp simd
@@ -132,11 +122,10 @@ void backward(Context& context, const EmbeddingBackwardArgs& args) {
   context.pool().for_each(parts, [&](int64_t part, int thread) {
     uint16_t* bits = all_bits + thread * room;
     if (args.d_table) {
-      scatter<T>(args, args.ids, static_cast<double>(args.scale), args.token_dropout, args.zero_start,
-                 args.d_table, part, parts, bits);
+      scatter<T>(args, args.ids, static_cast<double>(args.scale), args.zero_start, args.d_table, part, parts,
+                 bits);
     }
-    if (args.d_positions)
-      scatter<T>(args, args.position, 1.0, DropoutKey{}, false, args.d_positions, part, parts, bits);
+    if (args.d_positions) scatter<T>(args, args.position, 1.0, false, args.d_positions, part, parts, bits);
   });
 }
 

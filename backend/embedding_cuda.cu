@@ -13,12 +13,6 @@ namespace {
 using namespace cuda;
 
 constexpr int kEmbeddingWarps = 4;
-
-/// What the embedding of a token is multiplied by.
-__device__ __forceinline__ float word_mask(const Mask& words, int64_t row) {
-  if (words.threshold == 0) return 1.0F;
-  return (words.kept(static_cast<uint32_t>(row), 0) & 1U) != 0 ? words.scale : 0.0F;
-}
 constexpr int64_t kLanePack = int64_t{kWarp} * kPack;  // columns that a warp processes at a time
 
 template <typename T>
@@ -34,7 +28,6 @@ struct EmbeddingForward {
   int64_t max_positions;
   float scale;
   bool zero_start;
-  Mask words;
   Mask mask;
 };
 
@@ -47,7 +40,7 @@ __global__ void embed(EmbeddingForward<T> f) {
   const int32_t id = f.ids[r];
   const int32_t position = f.position[r];
   const bool known = id >= 0 && id < f.vocab && position >= 0 && position < f.max_positions;
-  const float scale = f.zero_start && position == 0 ? 0.0F : f.scale * word_mask(f.words, r);
+  const float scale = f.zero_start && position == 0 ? 0.0F : f.scale;
   for (int64_t begin = int64_t{lane} * kPack; begin < f.cols; begin += kLanePack) {
     float v[kPack];
     float place[kPack];
@@ -77,7 +70,6 @@ struct Scatter {
   int cols;
   int64_t table_rows;
   float scale;
-  Mask words;
   Mask mask;
 
   /// The index of sorted row i.
@@ -106,8 +98,7 @@ __global__ void sum_runs(Scatter<T> f) {
   const int count = first + kPiece < f.rows ? kPiece : f.rows - first;
   const int32_t own_row = f.order[first + (lane < count ? lane : 0)];
   const int32_t own_id = f.index[own_row];
-  const float own_scale =
-      f.start != nullptr && f.start[own_row] == 0 ? 0.0F : f.scale * word_mask(f.words, own_row);
+  const float own_scale = f.start != nullptr && f.start[own_row] == 0 ? 0.0F : f.scale;
   const bool enters_piece = first > 0 && f.index_of(first - 1) == shuffle(own_id, 0);
   const bool leaves_piece = first + count < f.rows && f.index_of(first + count) == shuffle(own_id, count - 1);
   const int32_t next_id = shuffle_down(own_id, 1);
@@ -193,11 +184,11 @@ __global__ void join_runs(Scatter<T> f) {
   f.template add_to_table<kWhole>(id, begin, sum);
 }
 
-/// to[index[t]] += scale * words * mask * d_out[t]. order: the rows sorted by their index, of which the runs
+/// to[index[t]] += scale * mask * d_out[t]. order: the rows sorted by their index, of which the runs
 /// of equal index are summed.
 template <typename T>
 void scatter(Context& context, const EmbeddingBackwardArgs& args, const int32_t* index, const int32_t* order,
-             float scale, const DropoutKey& words, const int32_t* start, const Tensor& to) {
+             float scale, const int32_t* start, const Tensor& to) {
   const int rows = static_cast<int>(args.d_out.rows);
   const int64_t cols = args.d_out.cols;
   const int64_t pieces = (rows + kPiece - 1) / kPiece;
@@ -215,7 +206,6 @@ void scatter(Context& context, const EmbeddingBackwardArgs& args, const int32_t*
                      .cols = static_cast<int>(cols),
                      .table_rows = to.rows,
                      .scale = scale,
-                     .words = Mask(words),
                      .mask = Mask(args.dropout)};
   const dim3 grid(blocks_for(pieces, kEmbeddingWarps), blocks_for(cols, kLanePack));
   dispatch_flag(cols % kPack == 0 && all_vectors_fit(args.d_out, to, spans), [&](auto whole) {
@@ -243,7 +233,6 @@ void embedding_forward_cuda(Context& context, const EmbeddingForwardArgs& args) 
                                 .max_positions = args.positions.rows,
                                 .scale = args.scale,
                                 .zero_start = args.zero_start,
-                                .words = Mask(args.token_dropout),
                                 .mask = Mask(args.dropout)};
     dispatch_flag(all_vectors_fit(args.table, args.positions, args.out), [&](auto vectors) {
       launch({.name = "embed", .grid = blocks_for(f.rows, kEmbeddingWarps), .block = kEmbeddingWarps * kWarp},
@@ -257,13 +246,9 @@ void embedding_backward_cuda(Context& context, const EmbeddingBackwardArgs& args
   dispatch_device_dtype(args.d_out.dtype, "embedding_backward", [&](auto tag) {
     using T = decltype(tag);
     const int32_t* start = args.zero_start ? args.position : nullptr;
-    if (args.d_table) {
-      scatter<T>(context, args, args.ids, args.id_order, args.scale, args.token_dropout, start, args.d_table);
-    }
-    if (args.d_positions) {
-      scatter<T>(context, args, args.position, args.position_order, 1.0F, DropoutKey{}, nullptr,
-                 args.d_positions);
-    }
+    if (args.d_table) scatter<T>(context, args, args.ids, args.id_order, args.scale, start, args.d_table);
+    if (args.d_positions)
+      scatter<T>(context, args, args.position, args.position_order, 1.0F, nullptr, args.d_positions);
   });
 }
 

@@ -34,11 +34,9 @@ constexpr auto kForeignNames = std::to_array<ForeignNames>({
     {"tied-embeddings share-decoder-input-output-embed", "tie"},
     {"transformer-ffn-activation activation-fn", "activation"},
     {"output-omit-bias", "output-bias"},
-    {"transformer-dropout", "dropout"},
+    {"transformer-dropout dropout-src dropout-trg", "dropout"},
     {"transformer-dropout-attention", "attention-dropout"},
     {"transformer-dropout-ffn relu-dropout", "activation-dropout"},
-    {"dropout-src", "dropout-source"},
-    {"dropout-trg", "dropout-target"},
     // Training: batches and precision
     {"mini-batch batch-size max-sentences", "batch-target-tokens"},
     {"mini-batch-words max-tokens", "batch-target-tokens"},

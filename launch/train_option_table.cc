@@ -63,10 +63,6 @@ void add_model_options(TrainOptions& train, OptionTable& table) {
                       "Dropout rate of attention weights."));
   table.number("activation-dropout", model.activation_dropout, {.min = 0, .max = 1, .below_max = true},
                "Dropout rate of the hidden layers of feed-forward sublayers, after ReLU or swish.");
-  table.number("dropout-source", model.dropout_source, {.min = 0, .max = 1, .below_max = true},
-               "Probability that a source token has no embedding in a step, only its position.");
-  table.number("dropout-target", model.dropout_target, {.min = 0, .max = 1, .below_max = true},
-               "The same for the target tokens that the decoder reads; it still has to predict them.");
   preset(table.number("label-smoothing", model.label_smoothing, {.min = 0, .max = 1, .below_max = true},
                       "Probability that label smoothing distributes over the vocabulary."));
   preset(table.number("layer-norm-epsilon", model.layer_norm_epsilon, {.min = 0, .max = 1, .above_min = true},

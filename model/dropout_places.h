@@ -19,7 +19,6 @@ enum class DropoutSite : uint32_t {
   kCrossAttentionOutput = 4,
   kFeedForwardOutput = 5,
   kFeedForwardHidden = 6,  // after the activation
-  kTokens = 7,             // whole embeddings
 };
 
 constexpr uint32_t dropout_place(Stack stack, int layer, DropoutSite site) {

@@ -39,12 +39,11 @@ void EmbeddingLayer::forward(Pass& pass, Tensor out) const {
                                    .positions = positions_,
                                    .scale = embedding_scale(pass.config),
                                    .zero_start = zero_start(pass),
-                                   .token_dropout = pass.dropout_key(stack_, 0, DropoutSite::kTokens),
                                    .dropout = pass.dropout_key(stack_, 0, DropoutSite::kEmbedding),
                                    .out = out});
 }
 
-/// d_table[id] += sqrt(d_model) * word * mask * d_out;  d_positions[position] += mask * d_out. Rows of
+/// d_table[id] += sqrt(d_model) * mask * d_out;  d_positions[position] += mask * d_out. Rows of
 /// padding have no gradient.
 void EmbeddingLayer::backward(Pass& pass, ConstTensor d_out) const {
   const Tensor d_table = pass.store.gradient(table_);
@@ -58,7 +57,6 @@ void EmbeddingLayer::backward(Pass& pass, ConstTensor d_out) const {
                                     .d_out = d_out,
                                     .scale = embedding_scale(pass.config),
                                     .zero_start = zero_start(pass),
-                                    .token_dropout = pass.dropout_key(stack_, 0, DropoutSite::kTokens),
                                     .dropout = pass.dropout_key(stack_, 0, DropoutSite::kEmbedding),
                                     .d_table = d_table,
                                     .d_positions = d_positions});

@@ -83,19 +83,17 @@ struct Pass {
   }
 
   DropoutKey dropout_key(Stack stack, int layer, DropoutSite site) const {
-    return {.rate = dropout ? rate_of(stack, site) : 0.0F,
+    return {.rate = dropout ? rate_of(site) : 0.0F,
             .seed = seed,
             .place = dropout_place(stack, layer, site),
             .position = packed(stack).dropout};
   }
 
-  float rate_of(Stack stack, DropoutSite site) const {
+  float rate_of(DropoutSite site) const {
     switch (site) {
       case DropoutSite::kSelfAttentionWeights:
       case DropoutSite::kCrossAttentionWeights:
         return config.attention_dropout;
-      case DropoutSite::kTokens:
-        return stack == Stack::kEncoder ? config.dropout_source : config.dropout_target;
       case DropoutSite::kFeedForwardHidden:
         return config.activation_dropout;
       default:

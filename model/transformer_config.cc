@@ -72,8 +72,6 @@ void TransformerConfig::validate() const {
   check_rate("dropout", dropout);
   check_rate("attention-dropout", attention_dropout);
   check_rate("activation-dropout", activation_dropout);
-  check_rate("dropout-source", dropout_source);
-  check_rate("dropout-target", dropout_target);
   check_rate("label-smoothing", label_smoothing);
   if (!(layer_norm_epsilon > 0.0F && layer_norm_epsilon <= 1.0F)) {
     fail(ExitCode::kBadConfiguration, "--layer-norm-epsilon is {}: it must be more than 0 and at most 1",

@@ -28,8 +28,6 @@ struct TransformerConfig {
   float dropout = 0.1F;             // sublayer outputs and embedding sums
   float attention_dropout = 0.1F;   // attention weights
   float activation_dropout = 0.0F;  // hidden layers of feed-forward sublayers, after ReLU or swish
-  float dropout_source = 0.0F;      // whole embeddings of source tokens
-  float dropout_target = 0.0F;      // likewise of target tokens, as the decoder reads them
   float label_smoothing = 0.1F;
   float layer_norm_epsilon = 1e-5F;
   int64_t zero_word = -1;         // a token whose embedding stays zero (the begin mark, as in Marian), or -1

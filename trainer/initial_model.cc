@@ -56,8 +56,6 @@ void check_same_function(const LoadedModel& model, const TrainOptions& options) 
   theirs.dropout = options.model.dropout;
   theirs.attention_dropout = options.model.attention_dropout;
   theirs.activation_dropout = options.model.activation_dropout;
-  theirs.dropout_source = options.model.dropout_source;
-  theirs.dropout_target = options.model.dropout_target;
   theirs.label_smoothing = options.model.label_smoothing;
   theirs.vocab_size = options.model.vocab_size;
   theirs.source_vocab_size = options.model.source_vocab_size;

@@ -69,10 +69,7 @@ std::string told_value(const Signature& lines, const std::string& key) {
     if (option == nullptr && name == key) return value.empty() ? "none" : value;
   }
   if (key == kTieKey) return name_of(Tie::kAll);
-  constexpr std::string_view kZeroByDefault[] = {"activation_dropout", "dropout_source", "dropout_target",
-                                                 "weight_decay"};
-  if (std::find(std::begin(kZeroByDefault), std::end(kZeroByDefault), key) != std::end(kZeroByDefault))
-    return "0";
+  if (key == "activation_dropout" || key == "weight_decay") return "0";
   return option != nullptr ? option->option == kBeginEmbedding ? kLearned : "its default" : "none";
 }
 

@@ -42,7 +42,6 @@ struct EmbeddingProblem {
                                 .positions = positions.view(),
                                 .scale = kScale,
                                 .zero_start = zero_start,
-                                .token_dropout = words,
                                 .dropout = key,
                                 .out = out.view()});
   }
@@ -54,7 +53,6 @@ struct EmbeddingProblem {
                                  .d_out = d_out.view(),
                                  .scale = kScale,
                                  .zero_start = zero_start,
-                                 .token_dropout = words,
                                  .dropout = key,
                                  .d_table = d_table.view(),
                                  .d_positions = d_positions.view()});
@@ -65,7 +63,6 @@ struct EmbeddingProblem {
   static constexpr float kScale = 2.5F;
   bool zero_start = false;
   DropoutKey key;
-  DropoutKey words = {};
   std::vector<int32_t> ids;
   std::vector<int32_t> position;
   Buffer table, positions, d_out, out, d_table, d_positions;

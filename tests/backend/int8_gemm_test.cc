@@ -225,7 +225,6 @@ TEST_P(Int8Gemm, EmbeddingsAreColumnsOfThePackedTable) {
                                .positions = positions.view(),
                                .scale = 3.0F,
                                .zero_start = false,
-                               .token_dropout = {},
                                .dropout = {},
                                .out = got.view()});
   for (int64_t t = 0; t < 4; ++t) {

@@ -183,7 +183,6 @@ void embedding(benchmark::State& state, bool forward) {
                                   .positions = positions.view(),
                                   .scale = 1.0F,
                                   .zero_start = false,
-                                  .token_dropout = {},
                                   .dropout = key,
                                   .out = out.view()});
     } else {
@@ -192,7 +191,6 @@ void embedding(benchmark::State& state, bool forward) {
                                    .d_out = out.view(),
                                    .scale = 1.0F,
                                    .zero_start = false,
-                                   .token_dropout = {},
                                    .dropout = key,
                                    .d_table = table.view()});
     }

@@ -65,7 +65,6 @@ TEST_F(CudaTraining, LossAndNormOfEveryStepAreThoseOfTheCpu) {
   TrainOptions on_cpu = options("cpu", 4);
   on_cpu.model.encoder_layers = on_cpu.model.decoder_layers = 2;
   on_cpu.model.activation_dropout = 0.2F;
-  on_cpu.model.dropout_source = on_cpu.model.dropout_target = 0.1F;
   on_cpu.clip_norm = 1.0;
   on_cpu.weight_decay = 0.1;
   on_cpu.valid_every = 4;

@@ -77,8 +77,6 @@ struct GradientCase {
 
 TransformerConfig with_all_dropouts(TransformerConfig config) {
   config.activation_dropout = 0.3F;
-  config.dropout_source = 0.2F;
-  config.dropout_target = 0.25F;
   return config;
 }
 

@@ -252,8 +252,6 @@ TransformerConfig marian_config(const std::string& yaml, const std::string& orig
   config.dropout = settings.number("transformer-dropout", config.dropout);
   config.attention_dropout = settings.number("transformer-dropout-attention", config.attention_dropout);
   config.activation_dropout = settings.number("transformer-dropout-ffn", config.activation_dropout);
-  config.dropout_source = settings.number("dropout-src", config.dropout_source);
-  config.dropout_target = settings.number("dropout-trg", config.dropout_target);
   config.label_smoothing = settings.number("label-smoothing", config.label_smoothing);
   config.tie = tie_of(settings, origin);
   settings.require("output-omit-bias", {"false", "true"});

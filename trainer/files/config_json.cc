@@ -23,8 +23,8 @@ using nlohmann::json;
 
 /// Written only if it is not the default, as older files do not have it.
 constexpr const char* kLaterKeys[] = {
-    "zero_word", "marian_positions",  "zero_start",         "swish",          "output_bias",
-    "tie",       "source_vocab_size", "activation_dropout", "dropout_source", "dropout_target"};
+    "zero_word", "marian_positions",  "zero_start",        "swish", "output_bias",
+    "tie",       "source_vocab_size", "activation_dropout"};
 
 bool is_later(std::string_view key) {
   return std::find(std::begin(kLaterKeys), std::end(kLaterKeys), key) != std::end(kLaterKeys);
@@ -54,8 +54,6 @@ void visit_fields(Config& config, Visit&& visit) {
   visit("tie", config.tie);
   visit("source_vocab_size", config.source_vocab_size);
   visit("activation_dropout", config.activation_dropout);
-  visit("dropout_source", config.dropout_source);
-  visit("dropout_target", config.dropout_target);
 }
 
 template <typename T>

@@ -104,8 +104,6 @@ void check_same_network(const TransformerConfig& in_file, const TransformerConfi
   comparable.dropout = expected.dropout;
   comparable.attention_dropout = expected.attention_dropout;
   comparable.activation_dropout = expected.activation_dropout;
-  comparable.dropout_source = expected.dropout_source;
-  comparable.dropout_target = expected.dropout_target;
   comparable.label_smoothing = expected.label_smoothing;
   if (comparable == expected) return;
   const json there = data::read_json(to_json(comparable));

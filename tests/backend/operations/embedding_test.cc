@@ -33,13 +33,10 @@ class Embedding : public OperationTest {
     key_ = {.rate = GetParam().rate, .seed = 0x123456789ABCULL, .place = 0x100, .position = &kPosition};
     device_key_ = key_;
     device_key_.position = position_.data();
-    words_ = {.rate = GetParam().rate / 2, .seed = key_.seed, .place = 0x700, .position = &kPosition};
-    device_words_ = words_;
-    device_words_.position = position_.data();
   }
   /// What the row of the table is multiplied by.
   double scale(int64_t t, bool zero_start) const {
-    return zero_start && places_[static_cast<size_t>(t)] == 0 ? 0.0 : kScale * dropout_mask(words_, t, 0);
+    return zero_start && places_[static_cast<size_t>(t)] == 0 ? 0.0 : kScale;
   }
 
   static constexpr DropoutPosition kPosition = {.step = 9, .row_base = 11};
@@ -49,7 +46,7 @@ class Embedding : public OperationTest {
   const std::vector<int32_t> ids_ = ids_of(size_.rows), places_ = positions_of(size_.rows);
   const ArrayOperand<int32_t> device_ids_{ids_}, device_places_{places_};
   const ArrayOperand<int32_t> id_order_{order_of_rows(ids_)}, place_order_{order_of_rows(places_)};
-  DropoutKey key_, device_key_, words_, device_words_;
+  DropoutKey key_, device_key_;
 };
 
 VENTRIS_FOR_CASES(Embedding,
@@ -71,7 +68,6 @@ TEST_P(Embedding, ForwardMatchesTheReference) {
                                        .positions = device_positions.view(),
                                        .scale = kScale,
                                        .zero_start = zero_start,
-                                       .token_dropout = device_words_,
                                        .dropout = device_key_,
                                        .out = out.view()});
     std::vector<double> expected;
@@ -105,7 +101,6 @@ TEST_P(Embedding, BackwardMatchesTheReferenceAndRepeatsItsBits) {
                                           .d_out = device_d_out.view(),
                                           .scale = kScale,
                                           .zero_start = zero_start,
-                                          .token_dropout = device_words_,
                                           .dropout = device_key_,
                                           .d_table = again ? table_again.view() : table.view(),
                                           .d_positions = again ? positions_again.view() : positions.view()});
