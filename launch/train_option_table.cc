@@ -211,11 +211,10 @@ void add_run_options(TrainOptions& train, OptionTable& table) {
   preset(table.integer("keep-checkpoints", train.keep_checkpoints, {.min = 1, .max = 1000000},
                        "Newest checkpoints to keep; 1 means 2, so that a damaged one is never the last. "
                        "The best is kept in addition."));
-  preset(table.integer("log-every", train.log_every, {.min = 1, .max = kManySteps},
-                       "Steps between lines of the log and of metrics.jsonl."));
-  table.number("log-seconds", train.log_seconds, {.min = 0, .max = 1e7},
-               "Maximum seconds between lines of the log, also during a long step or validation; "
-               "not for metrics.jsonl. 0: no limit.");
+  preset(
+      table.integer("log-every", train.log_every, {.min = 1, .max = kManySteps},
+                    "Steps between lines of the log and of metrics.jsonl. The log also has a line after ten "
+                    "seconds without one."));
   table.integer("digest-every", train.digest_every, {.min = 0, .max = kManySteps},
                 "Logs the digest of all parameters every N steps, also to metrics.jsonl, "
                 "to compare runs: 32 hexadecimal digits, equal if the parameters have equal bits. "

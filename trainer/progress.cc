@@ -48,14 +48,14 @@ struct Progress::Impl {
   LiveLine live;
   Clock::time_point last_word = Clock::now();  // time of the last message
 
-  Impl(bool is_first, const TrainOptions& options)
+  Impl(bool is_first, const TrainOptions& options, double seconds)
       : speaks(is_first),
         max_steps(options.max_steps),
         smooths(options.model.label_smoothing > 0.0F),
-        log_seconds(options.log_seconds) {}
+        log_seconds(seconds) {}
   bool is_silent_for(double seconds) const {
     const std::lock_guard lock(mutex);
-    return speaks && seconds > 0.0 && Clock::now() - last_word >= std::chrono::duration<double>(seconds);
+    return speaks && Clock::now() - last_word >= std::chrono::duration<double>(seconds);
   }
   void say(const std::string& text) {
     if (!speaks) return;
@@ -79,8 +79,8 @@ struct Progress::Impl {
   const StopNotice stop_notice{[this](int signal) { say(stop_text(signal)); }};
 };
 
-Progress::Progress(bool speaks, const TrainOptions& options)
-    : impl_(std::make_unique<Impl>(speaks, options)) {}
+Progress::Progress(bool speaks, const TrainOptions& options, double log_seconds)
+    : impl_(std::make_unique<Impl>(speaks, options, log_seconds)) {}
 
 Progress::~Progress() {
   const std::lock_guard lock(impl_->mutex);

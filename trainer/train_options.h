@@ -79,7 +79,6 @@ struct TrainOptions {
   int64_t save_every = 1000;            // steps; 0: only at the end
   int keep_checkpoints = 10;            // the newest; the best is kept in addition
   int64_t log_every = 50;
-  double log_seconds = 10.0;         // after which a message is printed within an interval; 0: never
   int64_t check_ranks_every = 1000;  // steps after which the ranks compare their state; 0: at saves only
   int64_t digest_every = 0;          // steps after which the digest of the parameters is logged; 0: never
   bool tensorboard = false;          // writes event files beside the log

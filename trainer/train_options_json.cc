@@ -79,7 +79,6 @@ void visit_options(Options& options, Visit&& visit) {
   visit("save_every", options.save_every);
   visit("keep_checkpoints", options.keep_checkpoints);
   visit("log_every", options.log_every);
-  visit("log_seconds", options.log_seconds);
   visit("digest_every", options.digest_every);
   visit("tensorboard", options.tensorboard);
   visit("check_ranks_every", options.check_ranks_every);

@@ -89,18 +89,6 @@ class Progress(support.RunTest):
         self.assertNotIn(b"\x1b", terminal.text)
         self.assertEqual(self.steps(terminal.text.decode()), [5, 10, 15, 20])
 
-    def test_a_long_interval_has_lines_between(self):
-        steps = self.steps(self.told(*self.train("between", max_steps=200, log_every=1000, log_seconds=0.01)))
-        self.assertGreater(len(steps), 1)
-        self.assertEqual(steps, sorted(set(steps)))
-        self.assertEqual(len(self.lines("between")), 1)
-        self.assertEqual(self.steps(self.told(*self.train("quiet", max_steps=20, log_every=1000, log_seconds=0))), [20])
-
-    def test_a_long_step_and_a_long_validation_say_that_they_go_on(self):
-        text = self.told(*self.train("long", max_steps=2, logical_shards=8, log_seconds=1e-6, valid_every=2, valid_beam_size=1))
-        self.assertIn("  step 1/2  micro-batch 4 of 8 of this rank\n", text)
-        self.assertIn("  step 2/2  validating\n", text)
-
 
 if __name__ == "__main__":
     unittest.main(verbosity=2)

@@ -44,5 +44,22 @@ TEST(SecondsLeft, NeedNoStepYet) {
   EXPECT_DOUBLE_EQ(seconds_left(options, run), 10.0);
 }
 
+TEST(Progress, ALogIsNeverSilentForLong) {
+  TrainOptions options;
+  options.max_steps = 250;
+  for (const bool is_first : {true, false}) {
+    ::testing::internal::CaptureStderr();
+    Progress eager(is_first, options, 0.0);
+    EXPECT_EQ(eager.wants_line(), is_first);
+    eager.goes_on(7, "validating");
+    Progress patient(is_first, options, 1e6);
+    EXPECT_FALSE(patient.wants_line());
+    patient.goes_on(8, "validating");
+    const std::string text = ::testing::internal::GetCapturedStderr();
+    EXPECT_EQ(text.find("  step 7/250  validating\n") != std::string::npos, is_first) << text;
+    EXPECT_EQ(text.find("step 8"), std::string::npos) << text;
+  }
+}
+
 }  // namespace
 }  // namespace ventris
