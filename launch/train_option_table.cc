@@ -360,13 +360,6 @@ void add_train_options(TrainCommandOptions& options, OptionTable& table) {
                "The results are the same bits.");
   table.integer("threads", train.threads, {.min = 0, .max = 1024},
                 "CPU threads per rank; 0: its share of the available cores.");
-  table.integer(
-      "check-ranks-every", train.check_ranks_every, {.min = 0, .max = kManySteps},
-      "Compares the parameters and Adam's moments of all ranks every N steps, "
-      "and always before a checkpoint is saved, "
-      "so that faulty memory or arithmetic of a machine is detected. If a rank differs, it is named and "
-      "the job ends with exit code 76; the same command resumes from the newest checkpoint, where all "
-      "ranks agreed. 0: only at checkpoints.");
   table.number(
       "comm-timeout", train.comm_timeout, {.min = 0, .max = 1e7},
       "Seconds that a rank waits for others, for example in a sum of gradients, before the job ends "

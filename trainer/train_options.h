@@ -79,11 +79,10 @@ struct TrainOptions {
   int64_t save_every = 1000;            // steps; 0: only at the end
   int keep_checkpoints = 10;            // the newest; the best is kept in addition
   int64_t log_every = 50;
-  int64_t check_ranks_every = 1000;  // steps after which the ranks compare their state; 0: at saves only
-  int64_t digest_every = 0;          // steps after which the digest of the parameters is logged; 0: never
-  bool tensorboard = false;          // writes event files beside the log
-  std::string resume = "auto";       // auto, never, or a checkpoint file
-  std::string initial_model;         // source of the parameters of a new run; empty: random
+  int64_t digest_every = 0;     // steps after which the digest of the parameters is logged; 0: never
+  bool tensorboard = false;     // writes event files beside the log
+  std::string resume = "auto";  // auto, never, or a checkpoint file
+  std::string initial_model;    // source of the parameters of a new run; empty: random
   std::string initial_optimizer = "fresh";   // Adam's moments of that run: fresh, or keep those of the model
   std::string initial_vocabulary = "match";  // tokens of model and corpus: match, or extend
   // Files of vectors for the embeddings of a new run: none, one, or those of source and target.

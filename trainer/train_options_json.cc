@@ -81,7 +81,6 @@ void visit_options(Options& options, Visit&& visit) {
   visit("log_every", options.log_every);
   visit("digest_every", options.digest_every);
   visit("tensorboard", options.tensorboard);
-  visit("check_ranks_every", options.check_ranks_every);
   visit("resume", options.resume);
   visit("initial_model", options.initial_model);
   visit("initial_optimizer", options.initial_optimizer);

@@ -51,6 +51,9 @@ constexpr std::chrono::milliseconds kLongestSilence{50};
 constexpr int64_t kFirstMeasuredStep = 3;
 constexpr int64_t kCudaMeasuredSteps = 10;
 
+// Steps between comparisons of the ranks, in addition to those before saves.
+constexpr int64_t kCheckedSteps = 1000;
+
 // The largest resident set of this process so far.
 int64_t peak_memory_bytes() {
   rusage usage{};
@@ -316,8 +319,7 @@ bool TrainingRun::save_is_due() const {
 }
 
 bool TrainingRun::rank_check_is_due() const {
-  return communicator_.size() > 1 && options_.check_ranks_every > 0 &&
-         state_.step % options_.check_ranks_every == 0;
+  return communicator_.size() > 1 && state_.step % kCheckedSteps == 0;
 }
 
 void TrainingRun::check_ranks() {

@@ -15,7 +15,7 @@ class ManyRanks(support.RunTest):
     # 64 shards, which just hold the longest sentence: every rank has one.
     MODEL = support.later_win(
         *(*support.TINIEST_MODEL, "--dropout", 0.2, "--batch-source-tokens", 6400, "--batch-target-tokens", 6400, "--logical-shards", 64),
-        *("--device", "cpu", "--reduction", "reproducible", "--save-every", 2, "--check-ranks-every", 4, "--max-steps", 8),
+        *("--device", "cpu", "--reduction", "reproducible", "--save-every", 2, "--max-steps", 8),
     )
     CORPUS = {"train_pairs": 3000, "vocabulary": 120}
 

@@ -61,7 +61,7 @@ TEST_P(SharedParameters, AreComparedWithWhatTheRanksComputeWith) {
   run.model.d_ff = 128;
   run.precision = GetParam();
   run.shard_optimizer = true;
-  run.check_ranks_every = 3;
+  run.save_every = 3;  // saves compare the ranks
   Context context({.threads = 1});
   const auto message_of = [&](int step) -> std::string {
     try {
