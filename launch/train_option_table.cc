@@ -366,10 +366,6 @@ void add_train_options(TrainCommandOptions& options, OptionTable& table) {
       "with exit code 69. It must exceed the time by which the slowest rank may be behind the fastest, "
       "in a step or a validation; the time to save a checkpoint does not count. "
       "It also limits the start and the end of MPI. 0: no limit.");
-  table.number("save-timeout", train.save_timeout, {.min = 0, .max = 1e7},
-               "Seconds that a checkpoint may take to be written, "
-               "synced and verified before the job ends with exit code 74, because the disk may hang. "
-               "It must exceed the time of the slowest regular save. 0: no limit.");
   table.toggle(
       "profile", train.profile,
       "Measures the phases of steps and prints at the end their times, their rates in operations "

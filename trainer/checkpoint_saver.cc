@@ -2,7 +2,10 @@
 #include "trainer/checkpoint_saver.h"
 
 #include <algorithm>
+#include <charconv>
 #include <chrono>
+#include <cstdlib>
+#include <string_view>
 #include <utility>
 
 #include "backend/error.h"
@@ -25,7 +28,25 @@ constexpr size_t kRoomForSaving = size_t{32} << 20;
 
 constexpr std::chrono::milliseconds kLook{50};
 
+constexpr const char* kTimeoutVariable = "VENTRIS_SAVE_TIMEOUT";
+constexpr double kDefaultTimeout = 1800.0;
+constexpr double kMaxTimeout = 1e7;
+
 }  // namespace
+
+double save_timeout() {
+  const char* variable = std::getenv(kTimeoutVariable);
+  const std::string_view text = variable == nullptr ? "" : variable;
+  if (text.empty()) return kDefaultTimeout;
+  double seconds = 0.0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seconds);
+  if (error != std::errc() || end != text.data() + text.size() ||
+      !(seconds >= 0.0 && seconds <= kMaxTimeout)) {
+    fail(ExitCode::kUsage, "{}={}: expected are seconds from 0 (no limit) to {:.0f}", kTimeoutVariable, text,
+         kMaxTimeout);
+  }
+  return seconds;
+}
 
 CheckpointSaver::CheckpointSaver(Context& context, const ParameterStore& store, bool with_average, Run run)
     : run_(std::move(run)),
@@ -75,11 +96,11 @@ void CheckpointSaver::check_time() {
   const double seconds = clock_.seconds();
   if (run_.limit_seconds <= 0.0 || seconds <= run_.limit_seconds) return;
   fail(ExitCode::kIo,
-       "rank 0 on {} has been writing {} for {:.0f} s, longer than --save-timeout allows: "
+       "rank 0 on {} has been writing {} for {:.0f} s, longer than {} allows: "
        "its disk or file server may hang. Checkpoints that were saved before are intact, "
        "and the same command resumes from the newest. Check that the disk can be written; "
-       "if it is only slow, raise --save-timeout (0: no limit)",
-       host_name(), path_, seconds);
+       "if it is only slow, raise the variable (seconds; 0: no limit)",
+       host_name(), path_, seconds, kTimeoutVariable);
 }
 
 bool CheckpointSaver::settle() {

@@ -90,12 +90,11 @@ struct TrainOptions {
   std::vector<std::string> freeze;  // globs of parameters that keep their values
 
   // Machine
-  std::string device = "auto";   // auto, cpu, cuda
-  bool no_cuda_graph = false;    // enqueue every step without a graph
-  bool profile = false;          // measure the phases of steps
-  double comm_timeout = 300.0;   // seconds that a rank waits for others in a collective; 0: no limit
-  double save_timeout = 1800.0;  // seconds for writing one checkpoint to the disk; 0: no limit
-  int threads = 0;               // CPU threads a rank; 0: all that the rank may use
+  std::string device = "auto";  // auto, cpu, cuda
+  bool no_cuda_graph = false;   // enqueue every step without a graph
+  bool profile = false;         // measure the phases of steps
+  double comm_timeout = 300.0;  // seconds that a rank waits for others in a collective; 0: no limit
+  int threads = 0;              // CPU threads a rank; 0: all that the rank may use
 };
 
 /// The length penalty of the paper, with which validations translate.

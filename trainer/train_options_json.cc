@@ -91,7 +91,6 @@ void visit_options(Options& options, Visit&& visit) {
   visit("no_cuda_graph", options.no_cuda_graph);
   visit("profile", options.profile);
   visit("comm_timeout", options.comm_timeout);
-  visit("save_timeout", options.save_timeout);
   visit("threads", options.threads);
 }
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A disk that is slow makes ranks wait, not end; one that hangs ends the job in --save-timeout."""
+"""A disk that is slow makes ranks wait, not end; one that hangs ends the job in VENTRIS_SAVE_TIMEOUT seconds."""
 
 import os
 import signal
@@ -16,9 +16,10 @@ class SlowDisk(support.RunTest):
     MODEL = [*support.TINIEST_MODEL, "--save-every", "2", "--max-steps", 6]
     CORPUS = {"train_pairs": 200, "vocabulary": 120}
 
-    def start(self, name, ranks, step=0, seconds=0, **settings):
+    def start(self, name, ranks, step=0, seconds=0, limit="", **settings):
         """Starts a run whose first fsync of the checkpoint of this step takes so many seconds longer; 0: for ever."""
         faults = {
+            "VENTRIS_SAVE_TIMEOUT": limit,
             "LD_PRELOAD": FAULTS,
             "VENTRIS_FAULT_PREFIX": self.checkpoint(name, step),
             "VENTRIS_FAULT_NAMED_ONLY": 1,  # so that its file can be told from others
@@ -54,14 +55,19 @@ class SlowDisk(support.RunTest):
             name = f"hanging{ranks}"
             self.end_of(self.start(name, ranks, max_steps=2), 0)
             before = self.read(self.checkpoint(name, 2))
-            text = self.end_of(self.start(name, ranks, step=4, save_timeout=2, comm_timeout=60), 74)
+            text = self.end_of(self.start(name, ranks, step=4, limit=2, comm_timeout=60), 74)
             self.assertRegex(text, rf"(?m)^{rf'.rank 0 on {host}. ' if ranks > 1 else ''}ventris train: error: rank 0 on {host} has been writing "
-                                   rf"{self.checkpoint(name, 4)} for 2 s, longer than --save-timeout allows: ")  # fmt: skip
+                                   rf"{self.checkpoint(name, 4)} for 2 s, longer than VENTRIS_SAVE_TIMEOUT allows: ")  # fmt: skip
             self.assertEqual(self.read(self.checkpoint(name, 2)), before)
             self.assertFalse(os.path.exists(self.checkpoint(name, 4)))
             text = self.end_of(self.start(name, ranks), 0)
             self.assertIn(f"resuming from {self.checkpoint(name, 2)} at step 2", text)
             self.assertFalse([file for file in os.listdir(self.path(name)) if ".tmp." in file])
+
+    def test_a_limit_that_is_none_is_refused(self):
+        for limit in ("soon", "2s", "-1", "nan", "1e9"):
+            self.refuse(64, *self.train("refused"), variables={"VENTRIS_SAVE_TIMEOUT": limit}, says=f"VENTRIS_SAVE_TIMEOUT={limit}: expected are seconds")
+        self.assertFalse(os.path.exists(self.path("refused", "metrics.jsonl")))
 
 
 if __name__ == "__main__":
