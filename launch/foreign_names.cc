@@ -29,7 +29,7 @@ constexpr auto kForeignNames = std::to_array<ForeignNames>({
     {"dec-depth", "decoder-layers"},
     {"transformer-preprocess transformer-postprocess", "pre-norm"},
     {"encoder-normalize-before decoder-normalize-before", "pre-norm"},
-    {"transformer-train-position-embeddings encoder-learned-pos decoder-learned-pos", "learned-positions"},
+    {"transformer-train-position-embeddings encoder-learned-pos decoder-learned-pos", "positions"},
     {"tied-embeddings-all share-all-embeddings", "tie"},
     {"tied-embeddings share-decoder-input-output-embed", "tie"},
     {"transformer-ffn-activation activation-fn", "activation"},

@@ -240,9 +240,9 @@ Option& OptionTable::yes_no(const std::string& name, bool& variable, const std::
   return add(std::move(option));
 }
 
-Option& OptionTable::add_choice(const std::string& name, const std::vector<std::string>& words,
-                                std::function<void(size_t)> set, std::function<size_t()> get,
-                                const std::string& help) {
+Option& OptionTable::choice(const std::string& name, const std::vector<std::string>& words,
+                            std::function<void(size_t)> set, std::function<size_t()> get,
+                            const std::string& help) {
   Option option;
   option.name = name;
   option.placeholder = fmt::format("{}", fmt::join(words, "|"));

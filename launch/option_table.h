@@ -85,6 +85,10 @@ class OptionTable {
                  const std::string& help);
   Option& choice(const std::string& name, std::string& variable, const std::vector<std::string>& choices,
                  const std::string& help);
+  /// One of several words, which set() and get() know by their index; get() gives the number of words if the
+  /// value is none of them.
+  Option& choice(const std::string& name, const std::vector<std::string>& words,
+                 std::function<void(size_t)> set, std::function<size_t()> get, const std::string& help);
   /// The operands: arguments without an option name. At most one such entry in a table.
   Option& operands(const std::string& placeholder, std::vector<std::string>& variable,
                    const std::string& help);
@@ -100,8 +104,6 @@ class OptionTable {
 
  private:
   Option& add(Option option);
-  Option& add_choice(const std::string& name, const std::vector<std::string>& words,
-                     std::function<void(size_t)> set, std::function<size_t()> get, const std::string& help);
   template <typename T>
   Option& add_number(const std::string& name, const std::string& placeholder, T& variable,
                      Range<double> range, const std::string& help);
@@ -117,7 +119,7 @@ Option& OptionTable::choice(const std::string& name, T& variable,
                             const std::vector<std::pair<std::string, T>>& choices, const std::string& help) {
   std::vector<std::string> words;
   for (const auto& [word, value] : choices) words.push_back(word);
-  return add_choice(
+  return choice(
       name, words, [&variable, choices](size_t index) { variable = choices[index].second; },
       [&variable, choices]() {
         size_t index = 0;

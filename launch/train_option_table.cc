@@ -33,12 +33,17 @@ void add_model_options(TrainOptions& train, OptionTable& table) {
   preset(table.toggle("pre-norm", model.pre_norm,
                       "LayerNorm before each sublayer, and once after the last layer, "
                       "instead of after each sublayer as in the paper."));
-  preset(table.toggle("learned-positions", model.learned_positions,
-                      "Learns positions instead of using sinusoids."));
-  table.choice<bool>(
-      "positions", model.marian_positions, {{"paper", false}, {"marian", true}},
-      "Frequencies of the sinusoids: 10000^(-2i/d) as in the paper, or 10000^(-i/(d/2-1)) as in Marian, "
-      "which supports no others.");
+  table.choice(
+      "positions", {"paper", "marian", "learned"},
+      [&model](size_t index) {
+        model.marian_positions = index == 1;
+        model.learned_positions = index == 2;
+      },
+      [&model] {
+        return size_t{model.learned_positions ? 2U : model.marian_positions ? 1U : 0U};
+      },
+      "Sinusoids, with the frequencies 10000^(-2i/d) of the paper or 10000^(-i/(d/2-1)) of Marian, which "
+      "supports no others; or learned ones.");
   table.choice(
       "tie", train.tie, {"auto", "all", "decoder", "none"},
       "Which of the tables of tokens are one: all, as in the paper; those of the decoder, its embedding and the "

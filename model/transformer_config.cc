@@ -55,8 +55,7 @@ void TransformerConfig::validate() const {
          "--d-model is {}: it must be even (sine and cosine positions come in pairs)", d_model);
   }
   if (marian_positions && learned_positions) {
-    fail(ExitCode::kBadConfiguration,
-         "--positions is marian and --learned-positions is given: positions are sinusoids or learned");
+    fail(ExitCode::kBadConfiguration, "the positions of the model are both Marian's sinusoids and learned");
   }
   if (marian_positions && d_model < 4) {
     fail(ExitCode::kBadConfiguration, "--d-model is {}: it must be at least 4 with --positions marian",

@@ -20,17 +20,7 @@ constexpr std::string_view kTieKey = "tie";  // no line: all
 
 using Signature = std::vector<std::pair<std::string, std::string>>;
 
-Signature parse_signature(const std::string& text) {
-  Signature lines;
-  std::istringstream from(text);
-  for (std::string line; std::getline(from, line);) {
-    const size_t colon = std::min(line.find(": "), line.size());
-    lines.emplace_back(line.substr(0, colon), line.substr(std::min(colon + 2, line.size())));
-  }
-  return lines;
-}
-
-/// Lines that exist only for options without their default, with the option and its value.
+/// Lines of options without their default, with the option and its value.
 struct ToldOption {
   std::string_view key;
   std::string_view option;
@@ -41,6 +31,7 @@ constexpr const char* kLearned = "learned";  // no line
 constexpr ToldOption kToldOptions[] = {{"zero_word", kBeginEmbedding, "zero"},
                                        {"zero_start", kBeginEmbedding, "none"},
                                        {"marian_positions", "--positions", "marian"},
+                                       {"learned_positions", "--positions", "learned"},
                                        {"swish", "--activation", "swish"},
                                        {"output_bias", "--output-bias", "yes"}};
 
@@ -48,6 +39,19 @@ const ToldOption* told_option(std::string_view key) {
   const auto* found = std::find_if(std::begin(kToldOptions), std::end(kToldOptions),
                                    [&](const ToldOption& told) { return told.key == key; });
   return found == std::end(kToldOptions) ? nullptr : found;
+}
+
+/// A line of an option with its default is none.
+Signature parse_signature(const std::string& text) {
+  Signature lines;
+  std::istringstream from(text);
+  for (std::string line; std::getline(from, line);) {
+    const size_t colon = std::min(line.find(": "), line.size());
+    const std::string key = line.substr(0, colon);
+    const std::string value = line.substr(std::min(colon + 2, line.size()));
+    if (told_option(key) == nullptr || value != "false") lines.emplace_back(key, value);
+  }
+  return lines;
 }
 
 /// The option of a key, such as "--d-model" of "d_model"; the sizes of vocabularies follow from the corpus.

@@ -182,7 +182,7 @@ class TinyModel(GoldenModelTest):
             ({"zero_start": True, "zero_word": -1}, "huggingface", "--begin-embedding zero"),
             ({"pre_norm": True}, "huggingface", "pre-norm"),
             ({"learned_positions": True}, "huggingface", "learned positions"),
-            ({"learned_positions": True}, "marian", "learned positions"),
+            ({"learned_positions": True}, "marian", ["learned positions", "--positions marian"]),
         ):
             model = self.path("other.safetensors")
             exports.write_tiny_model(model, self.golden, **changes)

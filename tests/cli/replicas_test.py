@@ -46,7 +46,7 @@ def flip_a_bit(pid, pattern):
 @unittest.skipUnless(support.MPIEXEC, "built without MPI")
 class FlippedBits(support.RunTest):
     def words(self, name, ranks=3, **settings):
-        return self.train(name, "--learned-positions", digest_every=5, logical_shards=ranks, **settings)
+        return self.train(name, "--positions", "learned", digest_every=5, logical_shards=ranks, **settings)
 
     def start_and_flip(self, words, name, rank, ranks, trains):
         """Starts a run without an end and, when trains() is true, flips a bit in the parameters of one rank; returns the process."""

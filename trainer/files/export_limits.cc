@@ -25,7 +25,7 @@ class Limits {
 std::vector<ExportLimit> huggingface_limits(const TransformerConfig& config) {
   Limits limits;
   limits.add(config.pre_norm, "pre-norm layers", "no --pre-norm");
-  limits.add(config.learned_positions, "learned positions", "no --learned-positions");
+  limits.add(config.learned_positions, "learned positions", "--positions paper");
   limits.add(config.marian_positions, "Marian's sinusoids", "--positions paper");
   limits.add(config.zero_start, "a start without an embedding", "--begin-embedding zero or learned");
   limits.need_epsilon(config.layer_norm_epsilon, 1e-5F);
@@ -34,8 +34,9 @@ std::vector<ExportLimit> huggingface_limits(const TransformerConfig& config) {
 
 std::vector<ExportLimit> marian_limits(const TransformerConfig& config, int32_t begin_token) {
   Limits limits;
-  limits.add(config.learned_positions, "learned positions", "no --learned-positions");
-  limits.add(!config.marian_positions, "other sinusoids than Marian's", "--positions marian");
+  limits.add(!config.marian_positions,
+             config.learned_positions ? "learned positions" : "other sinusoids than Marian's",
+             "--positions marian");
   limits.add(!config.zero_start && config.zero_word != begin_token,
              "a learned embedding of the begin mark (Marian begins with zeros)", "--begin-embedding none");
   limits.need_epsilon(config.layer_norm_epsilon, 1e-6F);
