@@ -47,9 +47,7 @@ constexpr auto kForeignNames = std::to_array<ForeignNames>({
     {"lr learn-rate -l", "peak-learning-rate"},
     {"lr-scheduler", "schedule"},
     {"lr-warmup warmup-updates", "warmup-steps"},
-    {"warmup-init-lr lr-warmup-start-rate", "warmup-from"},
     {"lr-decay-inv-sqrt total-num-update", "decay-steps"},
-    {"min-lr end-learning-rate stop-min-lr", "min-learning-rate"},
     {"adam-betas optimizer-params", "beta1"},
     {"adam-eps", "adam-epsilon"},
     {"criterion label-smoothing-factor", "label-smoothing"},
@@ -110,6 +108,7 @@ constexpr auto kForeignNames = std::to_array<ForeignNames>({
     {"short -sh", "score-only"},
     // None is needed
     {"maxi-batch mini-batch-fit shuffle sync-sgd ddp-backend required-batch-size-multiple optimizer", ""},
+    {"warmup-init-lr lr-warmup-start-rate min-lr end-learning-rate stop-min-lr", ""},
     {"left-pad-source left-pad-target num-batch-buckets skip-invalid-size-inputs-valid-test", ""},
     {"source-lang target-lang -s joined-dictionary", ""},
     {"distributed-world-size nnodes nproc-per-node nproc_per_node node-rank node_rank", ""},

@@ -80,26 +80,16 @@ void add_schedule_options(TrainOptions& train, OptionTable& table) {
   for (const ScheduleKind kind : kSchedules) kinds.emplace_back(name_of(kind), kind);
   table.choice<ScheduleKind>(
       "schedule", schedule.kind, kinds,
-      "Course of the learning rate. noam: that of the paper. The others rise from --warmup-from to "
+      "Course of the learning rate. noam: that of the paper. The others rise to "
       "--peak-learning-rate in --warmup-steps; then inverse-sqrt falls with the inverse square root of the "
-      "step, linear and cosine reach --min-learning-rate after --decay-steps, constant stays, "
+      "step, linear and cosine reach 0 after --decay-steps, constant stays, "
       "and plateau drops when validations get no better.");
-  constexpr double kMaxRate = 1e6;
-  const auto rate = [&](const char* name, double& variable, const char* help) {
-    table.number(name, variable, {.min = 0, .max = kMaxRate}, help);
-  };
-  rate("peak-learning-rate", schedule.peak,
-       "The rate after the warm-up, of all schedules but noam, which need it.");
-  rate("warmup-from", schedule.warmup_from, "The rate from which it rises, at most the peak.");
-  rate("min-learning-rate", schedule.floor,
-       "The rate below which it does not fall after the warm-up, at most the peak.");
-  table.integer(
-      "decay-start", schedule.decay_start, {.min = 0, .max = kManySteps},
-      "Step until which the rate stays at its peak. 0: the end of the warm-up; with "
-      "inverse-sqrt --decay-steps, if given, where a start in the warm-up lowers the peak, as in Marian.");
+  table.number("peak-learning-rate", schedule.peak, {.min = 0, .max = 1e6},
+               "The rate after the warm-up, of all schedules but noam, which need it.");
   table.integer("decay-steps", schedule.decay_steps, {.min = 0, .max = kManySteps},
-                "Steps in which it falls. 0: up to --max-steps. With inverse-sqrt it is N of the "
-                "factor sqrt(N / (N + step - start)) from --decay-start on; 0: --decay-start.");
+                "Steps in which it falls to 0. 0: up to --max-steps. With inverse-sqrt it is N of the factor "
+                "sqrt(N / step) from step N on, where an N within the warm-up lowers the peak, as in Marian; "
+                "0: --warmup-steps.");
   table.integer("plateau-patience", schedule.plateau_patience, {.min = 1, .max = 1000000},
                 "Validations in a row by --valid-every without a better one after which plateau "
                 "drops the rate; those in the warm-up do not count.");

@@ -38,25 +38,20 @@ const char* name_of(ScheduleKind kind) {
 double Schedule::learning_rate(int64_t step, double plateau_factor) const {
   if (options.kind == ScheduleKind::kNoam) return noam(*this, step);
   const bool warms_up = step < warmup;
-  const double risen = warms_up
-                           ? options.warmup_from + (options.peak - options.warmup_from) *
-                                                       static_cast<double>(step) / static_cast<double>(warmup)
-                           : options.peak;
-  const double passed = static_cast<double>(std::max<int64_t>(0, step - options.decay_start));
+  const double risen =
+      warms_up ? options.peak * static_cast<double>(step) / static_cast<double>(warmup) : options.peak;
   const double steps = static_cast<double>(options.decay_steps);
-  if (options.kind == ScheduleKind::kInverseSqrt) {
-    const double rate = passed > 0.0 ? risen * std::sqrt(steps / (steps + passed)) : risen;
-    return warms_up ? rate : std::max(options.floor, rate);
-  }
+  if (options.kind == ScheduleKind::kInverseSqrt)
+    return step > options.decay_steps ? risen * std::sqrt(steps / static_cast<double>(step)) : risen;
   if (warms_up) return risen;
+  const double passed = static_cast<double>(step - warmup);
   switch (options.kind) {
     case ScheduleKind::kLinear:
-      return options.floor + (options.peak - options.floor) * (1.0 - std::min(1.0, passed / steps));
+      return options.peak * (1.0 - std::min(1.0, passed / steps));
     case ScheduleKind::kCosine:
-      return options.floor + 0.5 * (options.peak - options.floor) *
-                                 (1.0 + std::cos(std::numbers::pi * std::min(1.0, passed / steps)));
+      return 0.5 * options.peak * (1.0 + std::cos(std::numbers::pi * std::min(1.0, passed / steps)));
     case ScheduleKind::kPlateau:
-      return std::max(options.floor, options.peak * plateau_factor);
+      return options.peak * plateau_factor;
     default:
       return options.peak;
   }

@@ -17,10 +17,7 @@ const char* name_of(ScheduleKind kind);
 struct ScheduleOptions {
   ScheduleKind kind = ScheduleKind::kNoam;
   double peak = 0.0;         // the rate after the warm-up
-  double warmup_from = 0.0;  // the rate before the first step, from which the warm-up rises
-  int64_t decay_start = 0;   // the last step with the peak; 0: by schedule_of()
-  int64_t decay_steps = 0;   // until the floor; of inverse-sqrt N, see Schedule; 0: by schedule_of()
-  double floor = 0.0;
+  int64_t decay_steps = 0;   // until zero; of inverse-sqrt N, see Schedule; 0: by schedule_of()
   int plateau_patience = 1;  // validations without a better one until the rate drops
   double plateau_factor = 0.1;
 };
@@ -30,20 +27,18 @@ struct ScheduleOptions {
 /// noam: that of section 5.3 of the paper, scale * d_model^-0.5 * min(step^-0.5, step * warmup^-1.5). The
 /// peak, at step = warmup, is scale * (d_model * warmup)^-0.5.
 ///
-/// The others rise as warmup_from + (peak - warmup_from) * step / warmup, stay at the peak until
-/// S = decay_start, and then, with t = min(1, (step - S) / decay_steps), are
-///   inverse-sqrt         max(floor, peak * sqrt(N / (N + step - S))), N = decay_steps
-///   linear               floor + (peak - floor) * (1 - t)
-///   cosine               floor + (peak - floor) * (1 + cos(pi t)) / 2
+/// The others rise as peak * step / warmup, and then, with t = min(1, (step - warmup) / decay_steps), are
+///   inverse-sqrt         peak * sqrt(N / step) from step N = decay_steps on
+///   linear               peak * (1 - t)
+///   cosine               peak * (1 + cos(pi t)) / 2
 ///   constant             peak
-///   plateau              max(floor, peak * plateau_factor) with the factor reached by the validations
-/// An inverse-sqrt whose decay begins within the warm-up is the product of both, and never below the floor
-/// after the warm-up.
+///   plateau              peak * plateau_factor with the factor reached by the validations
+/// An inverse-sqrt whose decay begins within the warm-up is the product of both.
 struct Schedule {
   double scale = 1.0;
   int d_model = 512;
   int64_t warmup = 4000;
-  ScheduleOptions options = {};  // with decay_start and decay_steps where the schedule has them
+  ScheduleOptions options = {};  // with decay_steps where the schedule has them
   /// `plateau_factor`: the product of all drops so far, of plateau alone.
   double learning_rate(int64_t step, double plateau_factor = 1.0) const;
 };

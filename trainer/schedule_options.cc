@@ -24,7 +24,6 @@ template <typename... Args>
 void refuse_options_of_others(const ScheduleOptions& given) {
   const ScheduleKind kind = given.kind;
   const ScheduleOptions defaults;
-  const bool is_noam = kind == ScheduleKind::kNoam;
   const bool is_plateau = kind == ScheduleKind::kPlateau;
   const bool decays = ends(given) || kind == ScheduleKind::kInverseSqrt;
   struct Rule {
@@ -33,16 +32,10 @@ void refuse_options_of_others(const ScheduleOptions& given) {
     bool has_use;
     const char* of;
   };
-  const char* const of_all = "all schedules but noam";
-  const char* const of_decays = "--schedule inverse-sqrt, linear and cosine";
   const char* const of_plateau = "--schedule plateau";
   const Rule rules[] = {
-      {"--peak-learning-rate", given.peak > 0.0, !is_noam, of_all},
-      {"--warmup-from", given.warmup_from > 0.0, !is_noam, of_all},
-      {"--decay-start", given.decay_start > 0, decays, of_decays},
-      {"--decay-steps", given.decay_steps > 0, decays, of_decays},
-      {"--min-learning-rate", given.floor > 0.0, decays || is_plateau,
-       "schedules whose rate falls, other than noam"},
+      {"--peak-learning-rate", given.peak > 0.0, kind != ScheduleKind::kNoam, "all schedules but noam"},
+      {"--decay-steps", given.decay_steps > 0, decays, "--schedule inverse-sqrt, linear and cosine"},
       {"--plateau-patience", given.plateau_patience != defaults.plateau_patience, is_plateau, of_plateau},
       {"--plateau-factor", given.plateau_factor != defaults.plateau_factor, is_plateau, of_plateau},
   };
@@ -69,28 +62,11 @@ void check_schedule(const TrainOptions& options) {
   if (given.peak <= 0.0)
     refuse_schedule(
         "--schedule {} has no --peak-learning-rate: give the rate after the warm-up, such as 0.0005", name);
-  if (given.warmup_from > given.peak)
-    refuse_schedule("--warmup-from is {:g}; it must be at most --peak-learning-rate, {:g}", given.warmup_from,
-                    given.peak);
-  if (given.floor > given.peak)
-    refuse_schedule("--min-learning-rate is {:g}; it must be at most --peak-learning-rate, {:g}", given.floor,
-                    given.peak);
-  if (given.decay_start > 0 && given.decay_start < options.warmup_steps &&
-      given.kind != ScheduleKind::kInverseSqrt)
-    refuse_schedule(
-        "--decay-start is {}, before the end of the warm-up: give at least {}, or fewer --warmup-steps",
-        given.decay_start, options.warmup_steps);
-  const Schedule schedule = schedule_of(options);
-  if (ends(given) && schedule.options.decay_steps <= 0 && given.decay_start > 0)
-    refuse_schedule(
-        "--schedule {} ends at step {} (--max-steps), but its decay begins at {} (--decay-start): "
-        "give an earlier --decay-start, more --max-steps, or --decay-steps",
-        name, options.max_steps, given.decay_start);
-  if (ends(given) && schedule.options.decay_steps <= 0)
+  if (ends(given) && schedule_of(options).options.decay_steps <= 0)
     refuse_schedule(
         "--schedule {} ends at step {} (--max-steps), but its decay begins at {}, after the warm-up: "
         "give fewer --warmup-steps, more --max-steps, or --decay-steps",
-        name, options.max_steps, schedule.options.decay_start);
+        name, options.max_steps, options.warmup_steps);
 }
 
 void check_schedule_is_validated(const TrainOptions& options, bool has_pairs) {
@@ -111,11 +87,8 @@ Schedule schedule_of(const TrainOptions& options) {
                     .warmup = options.warmup_steps,
                     .options = options.schedule};
   ScheduleOptions& own = schedule.options;
-  const bool is_inverse = own.kind == ScheduleKind::kInverseSqrt;
-  if (own.decay_start == 0 && (is_inverse || ends(own)))
-    own.decay_start = is_inverse && own.decay_steps > 0 ? own.decay_steps : options.warmup_steps;
-  if (own.decay_steps == 0 && is_inverse) own.decay_steps = own.decay_start;
-  if (own.decay_steps == 0 && ends(own)) own.decay_steps = options.max_steps - own.decay_start;
+  if (own.decay_steps == 0 && own.kind == ScheduleKind::kInverseSqrt) own.decay_steps = options.warmup_steps;
+  if (own.decay_steps == 0 && ends(own)) own.decay_steps = options.max_steps - options.warmup_steps;
   return schedule;
 }
 
@@ -125,18 +98,16 @@ std::string describe_schedule(const TrainOptions& options) {
   if (own.kind == ScheduleKind::kNoam)
     return fmt::format("noam: from 0 to {:.3g} in {} steps, then down by the inverse square root of the step",
                        schedule.learning_rate(schedule.warmup), thousands(schedule.warmup));
-  std::string text = fmt::format("{}: from {:g} to {:g} in {} steps", name_of(own.kind), own.warmup_from,
-                                 own.peak, thousands(schedule.warmup));
-  const std::string floor = fmt::format("{:g}", own.floor);
+  std::string text =
+      fmt::format("{}: from 0 to {:g} in {} steps", name_of(own.kind), own.peak, thousands(schedule.warmup));
   if (own.kind == ScheduleKind::kInverseSqrt)
-    text += fmt::format(", from step {} down by the inverse square root, at least {}",
-                        thousands(own.decay_start), floor);
+    text += fmt::format(", from step {} down by the inverse square root", thousands(own.decay_steps));
   if (own.kind == ScheduleKind::kPlateau)
-    text += fmt::format(", times {:g} after {} without a better one, at least {}", own.plateau_factor,
-                        counted(own.plateau_patience, "validation"), floor);
+    text += fmt::format(", times {:g} after {} without a better one", own.plateau_factor,
+                        counted(own.plateau_patience, "validation"));
   if (ends(own))
-    text += fmt::format(", from step {} to {} at step {}", thousands(own.decay_start), floor,
-                        thousands(own.decay_start + own.decay_steps));
+    text += fmt::format(", from step {} to 0 at step {}", thousands(schedule.warmup),
+                        thousands(schedule.warmup + own.decay_steps));
   return text;
 }
 

@@ -16,9 +16,8 @@ void check_schedule(const TrainOptions& options);
 /// 0, or without pairs to validate on.
 void check_schedule_is_validated(const TrainOptions& options, bool has_pairs);
 
-/// The schedule of options that check_schedule() accepts. A decay_start of 0 becomes the end of the warm-up,
-/// for inverse-sqrt decay_steps if given; a decay_steps of 0 the rest up to max_steps, for inverse-sqrt
-/// decay_start.
+/// The schedule of options that check_schedule() accepts. A decay_steps of 0 becomes the rest up to
+/// max_steps, for inverse-sqrt the steps of the warm-up.
 Schedule schedule_of(const TrainOptions& options);
 
 /// One line for people, such as "cosine: from 0 to 0.0005 in 4,000 steps, from step 4,000 to 0 at step

@@ -52,10 +52,7 @@ void visit_options(Options& options, Visit&& visit) {
   visit("warmup_steps", options.warmup_steps);
   visit("schedule", options.schedule.kind);
   visit("peak_learning_rate", options.schedule.peak);
-  visit("warmup_from", options.schedule.warmup_from);
-  visit("decay_start", options.schedule.decay_start);
   visit("decay_steps", options.schedule.decay_steps);
-  visit("min_learning_rate", options.schedule.floor);
   visit("plateau_patience", options.schedule.plateau_patience);
   visit("plateau_factor", options.schedule.plateau_factor);
   visit("beta1", options.beta1);

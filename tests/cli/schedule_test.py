@@ -17,28 +17,23 @@ MODEL = [
 
 
 # Marian 1.12, src/training/scheduler.h: updateLearningRate() and getScheduledLRDecayFactor(), after n updates.
-def marian(n, rate, warmup, inverse_sqrt, start=None, start_rate=0.0):
-    start = inverse_sqrt if start is None else start
-    warm = min(1.0, n / warmup)
-    decay = math.sqrt(inverse_sqrt / (n - start + inverse_sqrt)) if n > start else 1.0
-    return rate * warm * decay - start_rate * warm * decay + start_rate * decay
+def marian(n, rate, warmup, inverse_sqrt):
+    return rate * min(1.0, n / warmup) * (math.sqrt(inverse_sqrt / n) if n > inverse_sqrt else 1.0)
 
 
 # fairseq 0.12.2, fairseq/optim/lr_scheduler: step_update(n) of inverse_square_root_schedule.py and of the others.
-def inverse_sqrt(n, lr, warmup, init):
-    return init + n * (lr - init) / warmup if n < warmup else lr * warmup**0.5 * n**-0.5
+def inverse_sqrt(n, lr, warmup):
+    return n * lr / warmup if n < warmup else lr * warmup**0.5 * n**-0.5
 
 
-def cosine(n, lr, warmup, init, period, min_lr):
-    if n < warmup:
-        return init + n * (lr - init) / warmup
-    return min_lr + 0.5 * (lr - min_lr) * (1 + math.cos(math.pi * (n - warmup) / period))
+def cosine(n, lr, warmup, period):
+    return n * lr / warmup if n < warmup else 0.5 * lr * (1 + math.cos(math.pi * (n - warmup) / period))
 
 
-def polynomial(n, lr, warmup, total, end):
+def polynomial(n, lr, warmup, total):
     if n <= warmup:
         return n / warmup * lr
-    return end if n >= total else (lr - end) * (1 - (n - warmup) / (total - warmup)) + end
+    return 0.0 if n >= total else lr * (1 - (n - warmup) / (total - warmup))
 
 
 def fixed(n, lr, warmup):
@@ -52,23 +47,20 @@ PEERS = {
         lambda s: marian(s, 0.0003, 16, 24),
     ),
     "Marian, a start of the decay within the warm-up": (
-        [
-            *("--schedule", "inverse-sqrt", "--peak-learning-rate", 0.0003, "--warmup-steps", 30, "--decay-steps", 20),
-            *("--decay-start", 10, "--warmup-from", 1e-5),
-        ],
-        lambda s: marian(s, 0.0003, 30, 20, 10, 1e-5),
+        [*("--schedule", "inverse-sqrt", "--peak-learning-rate", 0.0003, "--warmup-steps", 30, "--decay-steps", 20)],
+        lambda s: marian(s, 0.0003, 30, 20),
     ),
     "fairseq inverse_sqrt": (
-        [*("--schedule", "inverse-sqrt", "--peak-learning-rate", 5e-4, "--warmup-steps", 20, "--warmup-from", 1e-7)],
-        lambda s: inverse_sqrt(s, 5e-4, 20, 1e-7),
+        [*("--schedule", "inverse-sqrt", "--peak-learning-rate", 5e-4, "--warmup-steps", 20)],
+        lambda s: inverse_sqrt(s, 5e-4, 20),
     ),
     "fairseq cosine, one period": (
-        [*("--schedule", "cosine", "--peak-learning-rate", 5e-4, "--warmup-steps", 10, "--min-learning-rate", 1e-6)],
-        lambda s: cosine(s, 5e-4, 10, 0.0, STEPS + 1 - 10, 1e-6),
+        [*("--schedule", "cosine", "--peak-learning-rate", 5e-4, "--warmup-steps", 10)],
+        lambda s: cosine(s, 5e-4, 10, STEPS + 1 - 10),
     ),
     "fairseq polynomial_decay, power 1": (
         [*("--schedule", "linear", "--peak-learning-rate", 5e-4, "--warmup-steps", 10, "--decay-steps", 70)],
-        lambda s: polynomial(s, 5e-4, 10, 80, 0.0),
+        lambda s: polynomial(s, 5e-4, 10, 80),
     ),
     # This one counts the update under way.
     "fairseq fixed": (
@@ -77,22 +69,22 @@ PEERS = {
     ),
 }
 PLATEAU = [
-    *("--schedule", "plateau", "--peak-learning-rate", 3.0, "--warmup-steps", 6, "--warmup-from", 0.5),
-    *("--plateau-factor", 0.25, "--min-learning-rate", 0.02, "--valid-every", 2, "--valid-metric", "loss"),
+    *("--schedule", "plateau", "--peak-learning-rate", 3.0, "--warmup-steps", 6),
+    *("--plateau-factor", 0.25, "--valid-every", 2, "--valid-metric", "loss"),
     *("--digest-every", 1, "--max-steps", 24),
 ]
 
 
 # fairseq's reduce_lr_on_plateau with torch.optim.lr_scheduler.ReduceLROnPlateau: patience 0, rel, lr_shrink 0.25.
-def reduce_on_plateau(losses, warmup, lr, init, shrink, low, steps):
+def reduce_on_plateau(losses, warmup, lr, shrink, steps):
     best, after, rates = math.inf, lr, []
     for step in range(1, steps + 1):
-        rates.append(init + step * (lr - init) / warmup if step < warmup else after)
+        rates.append(step * lr / warmup if step < warmup else after)
         if step in losses and step > warmup:
             if losses[step] < best:
                 best = losses[step]
             else:
-                after = max(after * shrink, low)
+                after *= shrink
     return rates
 
 
@@ -114,7 +106,7 @@ class Schedules(support.RunTest):
         drops = self.values("whole", "factor")
         self.assertGreater(len(drops), 1, "the rate does not drop: the run tells nothing")
         self.assertIn("the learning rate drops from 3 to 0.75", text)
-        expected = reduce_on_plateau(self.values("whole", "valid_loss"), 6, 3.0, 0.5, 0.25, 0.02, 24)
+        expected = reduce_on_plateau(self.values("whole", "valid_loss"), 6, 3.0, 0.25, 24)
         for step, rate in self.values("whole", "learning_rate").items():
             self.assertAlmostEqual(rate, expected[step - 1], delta=1e-12, msg=step)
         for ranks in (1, 2) if support.MPIEXEC else (1,):
@@ -139,7 +131,6 @@ class Schedules(support.RunTest):
             ("--schedule", "linear", *peak, "--learning-rate-scale", 2): ["--learning-rate-scale", "leave out"],
             peak: ["--peak-learning-rate", "noam"],
             ("--schedule", "linear", *peak, "--max-steps", 10, "--warmup-steps", 20): ["step 10", "20", "--decay-steps"],
-            ("--schedule", "linear", *peak, "--min-learning-rate", 1): ["--min-learning-rate is 1", "0.001"],
             ("--schedule", "plateau", *peak, "--valid-every", 0): ["--valid-every is 0"],
         }.items():
             with self.subTest(options=options):
