@@ -38,11 +38,6 @@ std::string cuda_device_model() {
   fail(ExitCode::kUnavailable, "there is no CUDA device: {}", kNotBuilt);
 }
 
-bool cuda_reaches(int from, int to) {
-  if constexpr (kHasCuda) return reaches_cuda(from, to);
-  fail(ExitCode::kUnavailable, "there are no CUDA devices {} and {}: {}", from, to, kNotBuilt);
-}
-
 int64_t cuda_device_memory(int index) {
   if constexpr (kHasCuda) return device_memory_cuda(index);
   fail(ExitCode::kUnavailable, "there is no CUDA device {}: {}", index, kNotBuilt);

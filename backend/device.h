@@ -21,9 +21,6 @@ std::string cuda_build();
 std::string cuda_device_name(int index);
 /// The model of the calling thread's device, e.g. "NVIDIA H200". Requires that it is available.
 std::string cuda_device_model();
-/// Whether a device reads and writes the memory of another one directly (over NVLink or PCIe), without a copy
-/// in the host's memory. Requires that both are available.
-bool cuda_reaches(int from, int to);
 /// The total memory of a device in bytes. Requires that it is available.
 int64_t cuda_device_memory(int index);
 /// The memory of the calling thread's device in bytes: what all programs use of it, and its total. Requires

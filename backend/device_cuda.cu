@@ -113,12 +113,6 @@ std::string device_model_cuda() {
   return properties(device).name;
 }
 
-bool reaches_cuda(int from, int to) {
-  int reaches = 0;
-  VENTRIS_CUDA_CHECK(cudaDeviceCanAccessPeer(&reaches, from, to));
-  return reaches != 0;
-}
-
 int64_t device_memory_cuda(int index) {
   return static_cast<int64_t>(properties(index).totalGlobalMem);
 }

@@ -28,7 +28,6 @@ std::string build_cuda();
 std::string device_name_cuda(int index);
 std::string device_identity_cuda(int index);
 std::string device_model_cuda();
-bool reaches_cuda(int from, int to);
 int64_t device_memory_cuda(int index);
 DeviceMemory memory_cuda();
 std::string driver_cuda();

@@ -56,15 +56,6 @@ class NoLocks(support.RunTest):
                     says=[self.path("named"), f"process {process.pid} on this host, according to its status.json"])  # fmt: skip
         self.succeed(*self.train("named", max_steps=2))  # with locks
 
-    def test_doctor_tells(self):
-        for variables, severity in (({}, "fine"), (self.without_locks("doctor"), "warning")):
-            result = support.run("doctor", "--device", "cpu", "--json", "--model-dir", self.path("doctor"),
-                                 variables=variables)  # fmt: skip
-            self.assertEqual(result.returncode, 0, result.stderr)
-            found = next(one for one in json.loads(result.stdout)["findings"] if one["check"] == "folder")
-            self.assertEqual(found["severity"], severity, found)
-            self.assertIn("locks", found["finding"])
-
 
 if __name__ == "__main__":
     unittest.main()

@@ -25,9 +25,6 @@ struct Machine {
   static constexpr size_t kReservedBytes = 1024;  // of them, for each block
   size_t memory_bytes = size_t{4} << 30;  // or $VENTRIS_EMULATED_GIB; what is not touched costs nothing
   std::string model = "emulated";         // or $VENTRIS_EMULATED_MODEL
-  /// Whether each device reaches all others directly, or the first two alone do not reach each other; then
-  /// $VENTRIS_EMULATED_NO_PEERS is set.
-  bool peers = true;
   cudaComputeMode mode = cudaComputeModeDefault;
   bool taken = false;  // by another process
   int work_us = 1;     // of each piece of work by the clock of the device; or $VENTRIS_EMULATED_WORK_US

@@ -34,16 +34,6 @@ TEST_F(CudaDevices, AreCountedNamedAndToldApart) {
   EXPECT_EQ(cuda_build(), "yes, CUDA 13.0, the emulated device");
 }
 
-TEST_F(CudaDevices, ReachOneAnotherAsTheDriverSays) {
-  emulation::machine().devices = 3;
-  EXPECT_TRUE(cuda_reaches(0, 1));
-  emulation::machine().peers = false;
-  EXPECT_FALSE(cuda_reaches(0, 1));
-  EXPECT_FALSE(cuda_reaches(1, 0));
-  EXPECT_TRUE(cuda_reaches(0, 2));
-  EXPECT_THROW(cuda_reaches(0, 3), Error);
-}
-
 TEST_F(CudaDevices, HaveTheModelOfTheCurrentOne) {
   VENTRIS_CUDA_CHECK(cudaSetDevice(0));
   EXPECT_EQ(cuda_device_model(), "emulated");

@@ -34,7 +34,6 @@ Machine& machine() {
       found.memory_bytes = static_cast<size_t>(std::atoi(gib)) << 30;
     if (const char* time = std::getenv("VENTRIS_EMULATED_WORK_US")) found.work_us = std::atoi(time);
     if (const char* model = std::getenv("VENTRIS_EMULATED_MODEL")) found.model = model;
-    found.peers = std::getenv("VENTRIS_EMULATED_NO_PEERS") == nullptr;
     found.kernel_image = std::getenv("VENTRIS_EMULATED_NO_KERNELS") == nullptr;
     if (const char* kernels = std::getenv("VENTRIS_EMULATED_IDLE_KERNELS")) {
       std::istringstream names(kernels);
@@ -141,12 +140,6 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int dev
       break;
   }
   return cudaSuccess;
-}
-cudaError_t cudaDeviceCanAccessPeer(int* reaches, int device, int peer) {
-  const int devices = machine().devices;
-  if (device < 0 || device >= devices || peer < 0 || peer >= devices) return result(cudaErrorInvalidDevice);
-  *reaches = device != peer && (machine().peers || device + peer != 1) ? 1 : 0;
-  return result(cudaSuccess);
 }
 /// As threads and shared memory allow; registers are not emulated.
 cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, const void*, int threads,

@@ -38,7 +38,6 @@ cudaError_t cudaSetDevice(int);
 cudaError_t cudaGetDevice(int*);
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp*, int device);
 cudaError_t cudaDeviceGetAttribute(int*, cudaDeviceAttr, int device);
-cudaError_t cudaDeviceCanAccessPeer(int* reaches, int device, int peer);
 cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, const void* kernel, int threads,
                                                           size_t shared_bytes);
 cudaError_t cudaDriverGetVersion(int*);
