@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <filesystem>
+#include <fmt/core.h>
+
+#include <cmath>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -12,15 +14,13 @@
 #include "launch/train_option_table.h"
 #include "launch/train_option_table_json.h"
 #include "trainer/checks/training_plan.h"
-#include "trainer/checks/training_plan_table.h"
 #include "trainer/files/json_text.h"
 #include "trainer/host_memory.h"
+#include "trainer/text.h"
 
 namespace ventris {
 
 namespace {
-
-constexpr double kGiB = 1024.0 * 1024.0 * 1024.0;
 
 struct PlanCommandOptions {
   TrainCommandOptions train;
@@ -30,42 +30,14 @@ struct PlanCommandOptions {
   double host_memory = 0.0;    // GiB; 0: of this machine
   double link = 0.0;           // GB/s; 0: unknown
   double latency = 0.0;        // microseconds
-  double host_link = 0.0;      // GB/s; 0: as link
-  double host_latency = 0.0;   // microseconds, with host_link
   double step = 0.0;           // milliseconds; 0: unknown
   double fixed = 0.0;          // milliseconds
 };
 
-// The common options of train on which a plan does not depend.
-bool changes_nothing(const std::string& option) {
-  return option == "valid-metric" || option == "patience" || option == "log-every";
-}
-
-int64_t bytes_of_gibibytes(double gibibytes) {
-  return static_cast<int64_t>(gibibytes * kGiB);
-}
-
-/// Refuses a --model-dir that is not a folder, as train does.
-void check_model_dir(const std::string& folder) {
-  std::error_code error;
-  if (std::filesystem::exists(folder, error) && !std::filesystem::is_directory(folder, error))
-    fail(ExitCode::kCannotCreate, "--model-dir {}: a file has this name; give a folder", folder);
-}
-
-/// Free bytes at the location of the folder; 0 if unknown.
-int64_t free_disk_of(const std::string& folder) {
-  if (folder.empty()) return 0;
-  std::error_code error;
-  std::filesystem::path there = std::filesystem::absolute(folder, error);
-  while (!there.empty() && there != there.root_path() && !std::filesystem::exists(there, error))
-    there = there.parent_path();
-  const std::filesystem::space_info space = std::filesystem::space(there, error);
-  return error ? 0 : static_cast<int64_t>(space.available);
-}
-
 PlannedMachine machine_of(const PlanCommandOptions& options) {
   const std::string& wanted = options.train.train.device;
   const std::string reason = cuda_unavailable_reason(0);
+  const auto gibibytes = [](double count) { return static_cast<int64_t>(count * 1024.0 * 1024.0 * 1024.0); };
   PlannedMachine machine{.ranks = options.ranks, .ranks_per_host = options.ranks_per_host};
   if (wanted == "cuda" || (wanted == "auto" && (reason.empty() || options.device_memory > 0.0)))
     machine.device = Device::kCuda;
@@ -77,79 +49,100 @@ PlannedMachine machine_of(const PlanCommandOptions& options) {
            reason);
     }
     machine.device_memory =
-        options.device_memory > 0.0 ? bytes_of_gibibytes(options.device_memory) : cuda_device_memory(0);
+        options.device_memory > 0.0 ? gibibytes(options.device_memory) : cuda_device_memory(0);
   }
-  machine.host_memory =
-      options.host_memory > 0.0 ? bytes_of_gibibytes(options.host_memory) : memory_of_this_host();
-  machine.free_disk = free_disk_of(options.train.train.model_dir);
+  machine.host_memory = options.host_memory > 0.0 ? gibibytes(options.host_memory) : memory_of_this_host();
+  if (options.link > 0.0 || options.latency > 0.0 || options.step > 0.0 || options.fixed > 0.0) {
+    if (options.step == 0.0 || options.link == 0.0) {
+      fail(
+          ExitCode::kUsage,
+          "--step-ms and --link are required to predict a step: the milliseconds of one on one rank, which "
+          "'ventris train --profile' measures, and the GB/s of sums over the ranks, which 'ventris doctor' measures");
+    }
+    if (options.fixed > options.step) {
+      fail(ExitCode::kUsage, "--fixed-ms {:g} is more than --step-ms {:g}, of which it is a part",
+           options.fixed, options.step);
+    }
+  }
+  machine.step = 1e-3 * options.step;
+  machine.fixed = 1e-3 * options.fixed;
+  machine.sum_latency = 1e-6 * options.latency;
+  machine.sum_bandwidth = 1e9 * options.link;
   return machine;
 }
 
-/// The link of the prediction, if one is asked for.
-std::optional<PlannedLink> link_of(const PlanCommandOptions& options, Device device) {
-  if (options.link == 0.0 && options.latency == 0.0 && options.step == 0.0 && options.fixed == 0.0 &&
-      options.host_link == 0.0 && options.host_latency == 0.0) {
-    return {};
-  }
-  if (options.step == 0.0) {
-    fail(
-        ExitCode::kUsage,
-        "--step-ms is required to predict a step: the milliseconds of one on one rank, with the same options; "
-        "'ventris train --profile' measures it");
-  }
-  if (options.link == 0.0) {
-    fail(ExitCode::kUsage, "--link is required to predict a step: the GB/s between the ranks");
-  }
-  if (options.fixed > options.step) {
-    fail(ExitCode::kUsage, "--fixed-ms {:g} is more than --step-ms {:g}, of which it is a part",
-         options.fixed, options.step);
-  }
-  if (options.host_latency > 0.0 && options.host_link == 0.0)
-    fail(ExitCode::kUsage, "--host-latency needs --host-link, the GB/s between ranks of one host");
-  const bool several_on_several = options.ranks_per_host > 1 && options.ranks > options.ranks_per_host;
-  if (device == Device::kCuda && several_on_several && options.host_link == 0.0) {
-    fail(
-        ExitCode::kUsage,
-        "--host-link is required to predict a step on several hosts with several GPUs each: the GB/s between "
-        "GPUs of one host, about 370 with the NVLink of an H100");
-  }
-  const bool own_host_link = options.host_link > 0.0;
-  return PlannedLink{.bytes_per_second = 1e9 * options.link,
-                     .latency = 1e-6 * options.latency,
-                     .host_bytes_per_second = 1e9 * (own_host_link ? options.host_link : options.link),
-                     .host_latency = 1e-6 * (own_host_link ? options.host_latency : options.latency),
-                     .step_seconds = 1e-3 * options.step,
-                     .fixed_seconds = 1e-3 * options.fixed};
+double hours_of(const TrainingPlan& plan) {
+  return plan.predicted->step() * static_cast<double>(plan.steps) / 3600.0;
 }
 
-nlohmann::json step_json(const PredictedStep& step, int ranks) {
-  return {{"step_ms", 1e3 * step.step()},     {"compute_ms", 1e3 * step.compute},
-          {"fixed_ms", 1e3 * step.fixed},     {"sums_ms", 1e3 * step.sums},
-          {"exposed_ms", 1e3 * step.exposed}, {"sharing_ms", 1e3 * step.sharing},
-          {"speedup", step.speedup},          {"efficiency", step.speedup / ranks}};
+std::string plan_table(const TrainingPlan& plan) {
+  const PlannedMachine& machine = plan.machine;
+  const TransformerConfig& model = plan.model;
+  std::string text;
+  const auto row = [&](const std::string& name, const std::string& value, const std::string& note = "") {
+    text += fmt::format("{:<32}{:>12}{}{}\n", name, value, note.empty() ? "" : "  ", note);
+  };
+  const auto memory = [&](bool on_device, int64_t sum) {
+    for (const PlannedMemory& part : plan.memory) {
+      if (part.on_device != on_device) continue;
+      row("  " + part.name, bytes_text(part.bytes), !part.exact ? "about" : part.once ? "rank 0 only" : "");
+    }
+    return bytes_text(sum);
+  };
+  const auto of = [](int64_t known) { return known > 0 ? "of " + bytes_text(known) : ""; };
+  const std::string sources =
+      model.source_vocab_size > 0 ? thousands(model.source_vocab_size) + " of sources and " : "";
+  row("parameters", thousands(plan.parameters),
+      fmt::format("{} + {} layers, width {}, vocabulary {}{}", model.encoder_layers, model.decoder_layers,
+                  model.d_model, sources, thousands(model.vocab_size)));
+  row("ranks", std::to_string(machine.ranks),
+      fmt::format("{} per host, {}, {}", machine.ranks_per_host, name_of(machine.device),
+                  name_of(plan.precision)));
+  row("micro-batches of a step", std::to_string(plan.shards),
+      fmt::format("{} per rank, of {} source and {} target rows", plan.shards_of_a_rank,
+                  thousands(plan.micro_batch.source_rows), thousands(plan.micro_batch.target_rows)));
+  row("target tokens of a step", thousands(std::llround(plan.target_tokens_per_step)),
+      fmt::format("on average, and {} source tokens", thousands(std::llround(plan.source_tokens_per_step))));
+  row("steps of an epoch", (plan.steps_are_exact ? "" : "about ") + thousands(plan.steps_per_epoch),
+      thousands(plan.pairs) + " sentence pairs");
+  row("steps", thousands(plan.steps), fmt::format("{:.4g} epochs", plan.epochs));
+  if (plan.predicted) {
+    const PredictedStep& step = *plan.predicted;
+    row("predicted step", fmt::format("{:.4g} ms", 1e3 * step.step()),
+        fmt::format("{:.4g} ms of it exposed, of {:.4g} ms of exchange", 1e3 * step.exposed,
+                    1e3 * step.exchange));
+    row("predicted efficiency", fmt::format("{:.0f} %", 100.0 * step.efficiency),
+        "of a rank, relative to one alone");
+    row("predicted run", fmt::format("{:.1f} h", hours_of(plan)), "without validations");
+  }
+  if (machine.device == Device::kCuda) {
+    text += "\nmemory of a rank's CUDA device\n";
+    const std::string sum = memory(true, plan.device_bytes());
+    row("  together", sum, of(machine.device_memory));
+  }
+  text += "\nmemory of a rank on its host\n";
+  const std::string sum = memory(false, plan.host_bytes());
+  row("  together", sum);
+  row("memory of a host", bytes_text(plan.bytes_of_a_host()), of(machine.host_memory));
+  row("\na checkpoint", " " + bytes_text(plan.checkpoint_bytes));
+  row("disk", bytes_text(plan.disk_bytes()), fmt::format("for {} checkpoints", plan.checkpoints));
+  return text;
 }
 
-nlohmann::json step_json(const TrainingPlan& plan) {
+nlohmann::json plan_json(const TrainingPlan& plan) {
   nlohmann::json memory = nlohmann::json::array();
   for (const PlannedMemory& part : plan.memory) {
-    const bool on_device = part.on_device && plan.machine.device == Device::kCuda;
     memory.push_back({{"kind", part.name},
                       {"bytes", part.bytes},
-                      {"place", on_device ? "device" : "host"},
+                      {"place", part.on_device ? "device" : "host"},
                       {"exact", part.exact}});
   }
   nlohmann::json object = {{"fits", plan.excess.empty()},
                            {"parameters", plan.parameters},
-                           {"frozen_parameters", plan.frozen_parameters},
                            {"device", name_of(plan.machine.device)},
                            {"precision", name_of(plan.precision)},
-                           {"ranks", plan.machine.ranks},
-                           {"ranks_per_host", plan.machine.ranks_per_host},
                            {"micro_batches", plan.shards},
                            {"micro_batches_of_a_rank", plan.shards_of_a_rank},
-                           {"micro_batch_source_rows", plan.micro_batch.source_rows},
-                           {"micro_batch_target_rows", plan.micro_batch.target_rows},
-                           {"recomputed", plan.recomputed},
                            {"pairs", plan.pairs},
                            {"steps_per_epoch", plan.steps_per_epoch},
                            {"steps_are_exact", plan.steps_are_exact},
@@ -161,15 +154,15 @@ nlohmann::json step_json(const TrainingPlan& plan) {
                            {"device_bytes_of_a_rank", plan.device_bytes()},
                            {"host_bytes_of_a_rank", plan.host_bytes()},
                            {"bytes_of_a_host", plan.bytes_of_a_host()},
-                           {"corpus_bytes", plan.corpus_bytes},
                            {"checkpoint_bytes", plan.checkpoint_bytes},
                            {"checkpoints", plan.checkpoints},
                            {"disk_bytes", plan.disk_bytes()}};
-  for (const PlannedStage& stage : plan.stages) {
-    object["stages"].push_back({{"stage", stage.name}, {"end", stage.end}});
-    if (stage.steps > 0) object["stages"].back()["steps"] = stage.steps;
+  if (plan.predicted) {
+    const PredictedStep& step = *plan.predicted;
+    object["predicted"] = {{"step_ms", 1e3 * step.step()},       {"compute_ms", 1e3 * step.compute},
+                           {"exchange_ms", 1e3 * step.exchange}, {"exposed_ms", 1e3 * step.exposed},
+                           {"efficiency", step.efficiency},      {"hours", hours_of(plan)}};
   }
-  if (plan.predicted) object["predicted"] = step_json(*plan.predicted, plan.machine.ranks);
   return object;
 }
 
@@ -180,13 +173,11 @@ int run_plan(PlanCommandOptions& options) {
     fail(ExitCode::kUsage, "--ranks-per-host {} is more than --ranks {}", options.ranks_per_host,
          options.ranks);
   }
-  check_model_dir(train.model_dir);
   take_mix(options.train);
-  PlannedMachine machine = machine_of(options);
-  machine.link = link_of(options, machine.device);
+  const PlannedMachine machine = machine_of(options);
   if (train.model_dir.empty()) train.model_dir = ".";  // train would refuse it; plan writes nothing
   const TrainingPlan plan = plan_training(train, machine);
-  write_output(options.train.json ? json_text(step_json(plan)) + "\n" : plan_table(plan));
+  write_output(options.train.json ? json_text(plan_json(plan)) + "\n" : plan_table(plan));
   if (!plan.excess.empty()) fail(ExitCode::kBadConfiguration, "{}", plan.excess);
   return 0;
 }
@@ -204,26 +195,27 @@ Command plan_command() {
       "for one rank, steps per epoch, the size of a checkpoint and the disk space of the run folder. "
       "Nothing is trained or written. The memory of tensors is computed by the code that allocates them; "
       "lines marked 'about' are estimates. Steps are counted from the batches of the corpus. "
-      "--init and --init-embeddings are read, as in train; checkpoints of the run folder and --resume are ignored.",
+      "--init is read, as in train; checkpoints of the run folder and --resume are ignored.",
       "If the run does not fit into the memory of the device or the host, "
-      "or on the disk of --model-dir, the exit code is 78 and the message says what to change. "
+      "the exit code is 78 and the message says what to change. "
       "The memory is that of this machine unless it is given."};
   command.description.push_back(
-      "With --link and --step-ms, the time of a step is predicted, and what of the sums over the ranks does not "
-      "overlap with backward: from the buckets in which gradients are summed and the formulas in "
-      "docs/scaling.md, assuming that a micro-batch takes as long as on one rank.");
+      "With --link and --step-ms, the time of a step and of the run is predicted, and what of the sums over the "
+      "ranks does not overlap with backward, by the formulas in docs/scaling.md.");
   command.examples = {
-      {"plan --corpus corpus.h5 --preset base --ranks 2 --model-dir model", "Two ranks on this machine:"},
+      {"plan --corpus corpus.h5 --preset base --ranks 2", "Two ranks on this machine:"},
       {"plan --corpus corpus.h5 --preset big --ranks 16 --ranks-per-host 8 --device cuda --device-memory 80",
        "Two hosts with eight GPUs of 80 GiB each:"},
       {"plan --corpus corpus.h5 --preset base --ranks 64 --ranks-per-host 8 --device cuda --device-memory 80 "
-       "--link 50 --latency 14 --host-link 370 --host-latency 4 --step-ms 1724.3 --fixed-ms 0.75 "
+       "--link 370 --latency 140 --step-ms 1724.3 --fixed-ms 0.75 "
        "--batch-source-tokens 1600000 --batch-target-tokens 1600000",
        "The step of 64 GPUs, from that of one GPU that computes the batch of all:"}};
-  command.common = {{"ranks", "ranks of the run"}, {"ranks-per-host", "that share its memory; 0: all"}};
-  for (const CommonOption& option : common_train_options()) {
-    if (!changes_nothing(option.name)) command.common.push_back(option);
-  }
+  command.common = common_train_options();
+  std::erase_if(command.common, [](const CommonOption& option) {  // a plan does not depend on them
+    return option.name == "valid-metric" || option.name == "patience" || option.name == "log-every";
+  });
+  command.common.insert(command.common.begin(),
+                        {{"ranks", "ranks of the run"}, {"ranks-per-host", "that share its memory; 0: all"}});
   command.exit_codes = {{78, "the run cannot fit; the message says what to change"}};
   OptionTable& table = command.options;
   table.group("Machines");
@@ -237,16 +229,10 @@ Command plan_command() {
   table.group("Prediction");
   table.number(
       "link", options->link, {.min = 0, .max = 1e6},
-      "GB/s that a rank sends to other hosts, and receives at the same time; required for a prediction. What a "
-      "host sends, divided by its ranks: 50 with a network adapter of 400 Gb/s for each GPU. On one host, as "
-      "--host-link.");
-  table.number("latency", options->latency, {.min = 0, .max = 1e9}, "Microseconds of a short message.");
-  table.number(
-      "host-link", options->host_link, {.min = 0, .max = 1e6},
-      "GB/s that a rank sends to a rank of its host; required for several hosts with several GPUs each. "
-      "0: --link and --latency.");
-  table.number("host-latency", options->host_latency, {.min = 0, .max = 1e9},
-               "Microseconds of a short message between ranks of one host, with --host-link.");
+      "GB/s in and out of a rank while all sum gradients, as doctor measures it (bus bandwidth in the "
+      "terms of nccl-tests); required for a prediction.");
+  table.number("latency", options->latency, {.min = 0, .max = 1e9},
+               "Microseconds of a sum of one number over the ranks, as doctor measures it.");
   table.number("step-ms", options->step, {.min = 0, .max = 1e9},
                "Milliseconds of a step of one rank that computes all micro-batches, measured with train.");
   table.number(

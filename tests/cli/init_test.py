@@ -171,8 +171,7 @@ class Init(support.RunTest):
             (78, "unheard-of " + "1 " * 32, ["none of its 1 entries"]),
         ):
             file = self.write("bad.txt", text)
-            for command in ("train", "plan"):
-                self.refuse(code, command, *self.train("bad", init_embeddings=file)[1:], says=["bad.txt", *says])
+            self.refuse(code, *self.train("bad", init_embeddings=file), says=["bad.txt", *says])
         os.mkfifo(self.path("pipe"))
         self.refuse(65, *self.train("bad", init_embeddings=self.path("pipe")), says="not a regular file")
 

@@ -157,13 +157,6 @@ class Mix(support.RunTest):
             pairs.append(self.pairs(self.path(name), "--steps", "1:20"))
         self.assertEqual(*pairs)
 
-    def test_a_plan_shows_its_stages(self):
-        shown = json.loads(self.succeed("plan", "--corpus", self.corpus, "--mix", self.plan, *BATCH, "--json"))
-        self.assertEqual([stage["stage"] for stage in shown["stages"]], ["warm", "both", "calm", "end"])
-        self.assertEqual(shown["stages"][0], {"stage": "warm", "end": "until 7 steps", "steps": 7})
-        both = self.ends()["both"] - 7
-        self.assertAlmostEqual(shown["stages"][1]["steps"], both, delta=0.15 * both)
-
     def test_the_configuration_of_a_run_has_its_plan(self):
         config = self.path("quiet", "config.json")
         again = ["train", "--config", config, "--model-dir", self.path("again"), "--max-steps", 12]

@@ -7,41 +7,43 @@
 #include <vector>
 
 #include "backend/arena.h"
-#include "data/corpus.h"
 #include "model/micro_batch.h"
 #include "model/transformer_config.h"
-#include "trainer/checks/training_plan_scaling.h"
 #include "trainer/train_options.h"
 
 namespace ventris {
 
-/// The machines of a planned run.
+/// The machines of a planned run, and what was measured on them.
 struct PlannedMachine {
   int ranks = 1;
   int ranks_per_host = 0;  // 0: all on one host
   Device device = Device::kCpu;
   // Bytes; 0: unknown, not checked
-  int64_t device_memory = 0;             // of a CUDA device
-  int64_t host_memory = 0;               // of a host
-  int64_t free_disk = 0;                 // of the run folder
-  std::optional<PlannedLink> link = {};  // with it, the time of a step is predicted
+  int64_t device_memory = 0;  // of a CUDA device
+  int64_t host_memory = 0;    // of a host
+  // Seconds
+  double step = 0.0;         // of one rank that computes all micro-batches of a step; 0: nothing is predicted
+  double fixed = 0.0;        // of these, what every rank repeats: the update, launches
+  double sum_latency = 0.0;  // of a sum of one number over the ranks
+  double sum_bandwidth = 0.0;  // bytes a second in and out of a rank, as DoctorReport's; required with a step
 };
 
 /// A kind of memory of one rank.
 struct PlannedMemory {
   std::string name;
   int64_t bytes;
-  bool on_device;  // on the CUDA device if that computes; otherwise in host memory
-  bool exact;      // exact allocation; otherwise an estimate
-  bool once;       // only on rank 0
+  bool on_device;     // on the CUDA device; otherwise in host memory
+  bool exact = true;  // exact allocation; otherwise an estimate
+  bool once = false;  // only on rank 0
 };
 
-/// A stage of a plan of `--mix`.
-struct PlannedStage {
-  std::string name;
-  std::string end;        // data::to_text(); "" if it lasts to the end of training
-  int64_t steps = 0;      // 0: a validation ends it, or nothing
-  bool estimated = true;  // from the lengths of its corpora; not if the plan names the steps
+/// The time of a step of several ranks in seconds: a prediction.
+struct PredictedStep {
+  double compute = 0.0;     // of the rank with most micro-batches
+  double exchange = 0.0;    // of gradients, and parameters with --shard-optimizer
+  double exposed = 0.0;     // of these, the time in which no rank computes
+  double efficiency = 1.0;  // speed of a rank, relative to one rank alone
+  double step() const { return compute + exposed; }
 };
 
 /// The resources of a run of `ventris train`, computed before its start.
@@ -50,25 +52,20 @@ struct TrainingPlan {
   Precision precision = Precision::kF32;  // resolved
   PlannedMachine machine;
   int64_t parameters = 0;
-  int64_t frozen_parameters = 0;  // of these
-  int shards = 0;                 // of a global batch
-  int shards_of_a_rank = 0;       // maximum over the ranks
+  int shards = 0;            // of a global batch
+  int shards_of_a_rank = 0;  // maximum over the ranks
   MicroBatchCapacity micro_batch = {};
-  double recomputed = 0.0;  // operations of --recompute, as a share of those without it
   std::vector<PlannedMemory> memory;
-  int64_t corpus_bytes = 0;  // mapped, one copy a host, which the system may drop and read again
   int64_t pairs = 0;
   int64_t steps_per_epoch = 0;          // steps that begin in the first epoch
-  bool steps_are_exact = true;          // otherwise estimated from some steps
+  bool steps_are_exact = true;          // otherwise estimated from its first steps
   double source_tokens_per_step = 0.0;  // mean over the first epoch, or those steps
   double target_tokens_per_step = 0.0;
-  std::string schedule;                   // describe_schedule()
-  int64_t steps = 0;                      // of the whole run; fewer if patience or minutes end it
-  double epochs = 0.0;                    // of these steps
-  std::vector<PlannedStage> stages = {};  // with --mix
+  int64_t steps = 0;    // of the whole run; fewer if patience, minutes or the last stage of --mix ends it
+  double epochs = 0.0;  // of these steps
   int64_t checkpoint_bytes = 0;
   int checkpoints = 0;                     // on disk at most: those kept, the best, and the one being written
-  std::optional<PredictedStep> predicted;  // with a link
+  std::optional<PredictedStep> predicted;  // with PlannedMachine::step
   std::string excess;                      // what does not fit, with a remedy; "" if everything fits
 
   int64_t device_bytes() const;  // of one rank
@@ -77,12 +74,14 @@ struct TrainingPlan {
   int64_t disk_bytes() const { return checkpoint_bytes * checkpoints; }
 };
 
-/// Memory is computed by the code that allocates it, steps from all batches of an epoch of at most 65,536
-/// pairs. Of more they are an estimate: the tokens of the corpus over the mean of the batches of 32,768
-/// pairs, on the side that fills them, as batches differ little in what they leave empty. These pairs are 512
-/// blocks of 64 neighbours, spread evenly over the file. With a plan of stages, or tokens drawn anew, they
-/// are the first 8,192 that are drawn, exact if these are an epoch. Throws Error(kBadConfiguration) for
-/// options that `train` refuses, and DataError for a corpus that it refuses.
+/// Memory is computed by the code that allocates it, steps from the batches of the first 65,536 pairs. Throws
+/// Error(kBadConfiguration) for options that `train` refuses, and DataError for a corpus that it refuses.
+///
+/// Predicted are sums in buckets (comm/gradient_buckets.h): each takes the latency and, of n bytes over p
+/// ranks, 2 (p - 1) / p n / sum_bandwidth; with --shard-optimizer half of that, and the exchange of the
+/// parameters as much again. On CUDA the sums overlap with the backward pass of the last micro-batch, two
+/// thirds of its time, but for the bucket that backward completes last. On CPUs nothing overlaps, as the
+/// ranks move the bytes themselves.
 TrainingPlan plan_training(const TrainOptions& options, const PlannedMachine& machine);
 
 }  // namespace ventris
