@@ -17,7 +17,6 @@
 #include "data/corpus.h"
 #include "data/error.h"
 #include "data/files/atomic_file.h"
-#include "data/files/disk_room.h"
 #include "data/files/file_io.h"
 #include "data/text/tokenizer_training.h"
 

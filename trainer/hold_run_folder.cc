@@ -1,43 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/hold_run_folder.h"
 
-#include <unistd.h>
-
 #include <exception>
 #include <filesystem>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "backend/error.h"
-#include "comm/affinity.h"
 #include "comm/communicator.h"
-#include "comm/process.h"
 #include "data/files/atomic_file.h"
 #include "data/files/file_io.h"
-#include "data/files/folders.h"
 #include "trainer/files/json_text.h"
 #include "trainer/files/run_folder.h"
-#include "trainer/files/run_status.h"
 #include "trainer/progress.h"
 #include "trainer/train_options_json.h"
 
 namespace ventris {
 namespace {
-
-void check_no_live_run(const std::string& folder) {
-  const std::optional<StatusRecord> status = read_status(folder);
-  if (!status || status->state != "running" || status->host != host_name() || status->pid == ::getpid())
-    return;
-  const std::optional<Process> other = process_of(static_cast<pid_t>(status->pid));
-  const std::optional<Process> self = process_of(::getpid());
-  if (!other || !self || other->name != self->name) return;
-  fail(ExitCode::kCannotCreate,
-       "the folder {} is in use by process {} on this host, according to its status.json. "
-       "Wait for the end of that run, or give another folder",
-       folder, status->pid);
-}
 
 /// Files of a later version of the program are not replaced. metrics.jsonl is checked when it is read.
 void check_nothing_is_of_a_later_version(const std::string& folder) {
@@ -79,7 +59,6 @@ std::unique_ptr<data::FolderLock> hold_run_folder(const Communicator& communicat
                                      holder, data::FolderLock::kPatience.count()));
       });
   if (lock->held()) return lock;
-  check_no_live_run(folder);
   progress.warning(fmt::format(
       "the file system of {} has no locks (flock: {}): only the file .lease, which this run renews, "
       "keeps out a second run; after a kill the next start waits until that file is 30 s old",

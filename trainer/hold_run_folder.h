@@ -12,9 +12,8 @@ class Communicator;
 class Progress;
 
 /// Creates the run folder, and holds it on rank 0; null on the others. Warns if the file system has no locks.
-/// Throws Error or DataError kCannotCreate if another run holds it, or, without locks, if status.json names a
-/// process of this host that is training, and data::NewerFormat if config.json, best.json or status.json is
-/// of a later version of the program.
+/// Throws DataError kCannotCreate if another run holds it, and data::NewerFormat if config.json, best.json or
+/// status.json is of a later version of the program.
 std::unique_ptr<data::FolderLock> hold_run_folder(const Communicator& communicator, const std::string& folder,
                                                   Progress& progress);
 

@@ -10,7 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "backend/error.h"
-#include "data/files/disk_room.h"
+#include "data/files/file_io.h"
 #include "trainer/files/json_text.h"
 #include "trainer/metrics_cut.h"
 #include "trainer/text.h"

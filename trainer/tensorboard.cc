@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "backend/error.h"
-#include "data/files/disk_room.h"
+#include "data/files/file_io.h"
 #include "data/files/json_text.h"
 #include "trainer/files/event_file.h"
 #include "trainer/files/json_number.h"

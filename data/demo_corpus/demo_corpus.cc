@@ -7,7 +7,7 @@
 #include "data/demo_corpus/sentences.h"
 #include "data/error.h"
 #include "data/files/atomic_file.h"
-#include "data/files/folders.h"
+#include "data/files/file_io.h"
 
 namespace ventris::data {
 namespace {

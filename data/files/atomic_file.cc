@@ -10,7 +10,6 @@
 #include <utility>
 
 #include "data/error.h"
-#include "data/files/disk_room.h"
 #include "data/files/folder_lock.h"
 #include "data/files/temporary_name.h"
 
@@ -20,21 +19,26 @@ AtomicFile::AtomicFile(const std::string& path, int64_t expected_bytes)
     : path_(path), expected_bytes_(expected_bytes), size_is_known_(expected_bytes > 0) {
   check_is_no_other_thing(path_);
   remove_abandoned(path_);
-  file_ = open_unnamed(folder_of(path_));
+  const std::string folder = folder_of(path_);
+  folder_ = FileHandle(::open(folder.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!folder_.valid()) fail_creating(errno);
+  file_ = open_unnamed(folder);
   if (!file_.valid()) create_named();
-  struct stat status {};
-  if (::stat(folder_of(path_).c_str(), &status) != 0) return;
-  folder_device_ = status.st_dev;
-  folder_number_ = status.st_ino;
+}
+
+void AtomicFile::fail_creating(int error) const {
+  fail(kind_of_creating(error), "{}: cannot create a file in the folder {}: {}.{}", path_, folder_of(path_),
+       system_reason(error), room_at(path_));
+}
+
+void AtomicFile::remove_name() {
+  if (!temporary_.empty()) ::unlink(temporary_.c_str());
+  temporary_.clear();
 }
 
 void AtomicFile::check_folder() const {
-  struct stat status {};
-  const bool there = ::stat(folder_of(path_).c_str(), &status) == 0;
-  if (there && status.st_dev == folder_device_ && status.st_ino == folder_number_ &&
-      is_held_or_free(folder_of(path_))) {
-    return;
-  }
+  const std::string folder = folder_of(path_);
+  if (is_at(folder_.fd(), folder) && is_held_or_free(folder)) return;
   fail(ErrorKind::kIo,
        "{}: the folder was moved, removed or replaced while the file was written; the file is discarded",
        path_);
@@ -43,18 +47,14 @@ void AtomicFile::check_folder() const {
 void AtomicFile::create_named() {
   const std::string name = temporary_name(path_);
   file_ = FileHandle(::open(name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666));
-  if (!file_.valid()) {
-    const int error = errno;
-    fail(kind_of_creating(error), "{}: cannot create a file in the folder {}: {}.{}", path_, folder_of(path_),
-         system_reason(error), room_at(path_));
-  }
+  if (!file_.valid()) fail_creating(errno);
   temporary_ = name;
   take_rights_of(path_, file_.fd());  // before there are data to read
   mark_as_being_written(file_.fd());
 }
 
 AtomicFile::~AtomicFile() {
-  if (!temporary_.empty()) ::unlink(temporary_.c_str());
+  remove_name();
 }
 
 void AtomicFile::write(const void* data, size_t bytes) {

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <sys/types.h>
-
 #include <cstdint>
 #include <limits>
 #include <string>
@@ -35,9 +33,13 @@ class AtomicFile {
   /// Writes at an offset, also over bytes that were written before.
   void write_at(int64_t offset, const void* data, int64_t bytes);
   int64_t size() const { return written_ + static_cast<int64_t>(buffer_.size()); }  // what write() appended
+  /// Writes what is buffered to the file.
+  void flush();
   /// Writes pending data to the disk, so that commit() has little left to write.
   void sync();
   void commit();
+  /// Removes its temporary name, if it has one: of working data, for which commit() is never called.
+  void remove_name();
   /// Whether the file has its name: then it is complete, even if commit() failed afterwards.
   bool committed() const { return committed_; }
 
@@ -47,7 +49,7 @@ class AtomicFile {
   [[noreturn]] void fail_writing(const std::string& what, const std::string& reason) const;
 
  private:
-  void flush();
+  [[noreturn]] void fail_creating(int error) const;
   /// Creates the file under a temporary name.
   void create_named();
   /// Throws kIo unless the folder of PATH is the one in which the file was created.
@@ -59,8 +61,7 @@ class AtomicFile {
   int64_t expected_bytes_;
   bool size_is_known_;
   FileHandle file_;
-  dev_t folder_device_ = 0;  // of the folder in which the file was created
-  ino_t folder_number_ = 0;
+  FileHandle folder_;         // in which the file was created
   int64_t written_ = 0;       // bytes that write() appended
   std::vector<char> buffer_;  // those that are not yet in the file
   bool committed_ = false;

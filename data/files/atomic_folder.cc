@@ -12,20 +12,13 @@
 #include <filesystem>
 
 #include "data/error.h"
-#include "data/files/disk_room.h"
 #include "data/files/file_io.h"
-#include "data/files/folders.h"
 #include "data/files/temporary_name.h"
 
 namespace ventris::data {
 namespace {
 
 namespace fs = std::filesystem;
-
-std::string without_slash(const std::string& path) {
-  const size_t end = path.find_last_not_of('/');
-  return end == std::string::npos ? "/" : path.substr(0, end + 1);
-}
 
 /// Whether a folder cannot be renamed: a mount point, or one that other processes use by its name.
 bool stays_in_place(const std::string& path) {

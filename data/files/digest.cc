@@ -7,26 +7,18 @@
 
 namespace ventris::data {
 
-Digest::Digest() : state_(XXH3_createState()) {
-  if (state_ == nullptr) {
-    throw std::bad_alloc();
-  }
-  XXH3_128bits_reset(state_);
-}
-
-Digest::~Digest() {
-  XXH3_freeState(state_);
+Digest::Digest() : state_(XXH3_createState(), &XXH3_freeState) {
+  if (state_ == nullptr) throw std::bad_alloc();
+  XXH3_128bits_reset(state_.get());
 }
 
 void Digest::add(const void* data, size_t bytes) {
-  if (bytes > 0) {
-    XXH3_128bits_update(state_, data, bytes);
-  }
+  if (bytes > 0) XXH3_128bits_update(state_.get(), data, bytes);
 }
 
 XXH128_canonical_t Digest::value() const {
   XXH128_canonical_t canonical;
-  XXH128_canonicalFromHash(&canonical, XXH3_128bits_digest(state_));
+  XXH128_canonicalFromHash(&canonical, XXH3_128bits_digest(state_.get()));
   return canonical;
 }
 
@@ -36,9 +28,7 @@ std::string Digest::hexadecimal() const {
 
 std::string hexadecimal(const XXH128_canonical_t& value) {
   std::string text;
-  for (const unsigned char byte : value.digest) {
-    text += fmt::format("{:02x}", byte);
-  }
+  for (const unsigned char byte : value.digest) text += fmt::format("{:02x}", byte);
   return text;
 }
 

@@ -4,6 +4,7 @@
 #include <xxhash.h>
 
 #include <cstddef>
+#include <memory>
 #include <string>
 
 namespace ventris::data {
@@ -12,15 +13,12 @@ namespace ventris::data {
 class Digest {
  public:
   Digest();
-  ~Digest();
-  Digest(const Digest&) = delete;
-  Digest& operator=(const Digest&) = delete;
   void add(const void* data, size_t bytes);
   XXH128_canonical_t value() const;
   std::string hexadecimal() const;
 
  private:
-  XXH3_state_t* state_;
+  std::unique_ptr<XXH3_state_t, decltype(&XXH3_freeState)> state_;
 };
 
 std::string hexadecimal(const XXH128_canonical_t& value);

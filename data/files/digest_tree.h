@@ -16,6 +16,12 @@ namespace ventris::data {
 /// The first bytes of a file of ours, before what HDF5 stores.
 inline constexpr int64_t kUserBlockBytes = 512;
 
+/// Throws DataError kBadData, naming the file and `difference`, from which it is seen that the file changed.
+[[noreturn]] void fail_changed(const std::string& path, const std::string& difference);
+
+/// Throws the same unless the file of `bytes` bytes has as many after its user block as are `recorded` there.
+void require_length(const std::string& path, int64_t bytes, uint64_t recorded);
+
 /// A file with a tree of digests (docs/formats.md): leaves of 4 KiB, the pages that random access reads; 256
 /// of them, 1 MiB, are a branch, whose leaf digests are again a page; the root is in the user block. Opening
 /// reads the branch digests, 16 bytes for each MiB. All are XXH3-128: one of 64 bits would save 0.2 % of the

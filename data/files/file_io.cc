@@ -2,7 +2,9 @@
 #include "data/files/file_io.h"
 
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,9 +13,6 @@
 #include <filesystem>
 #include <system_error>
 #include <vector>
-
-#include "data/error.h"
-#include "data/files/temporary_name.h"
 
 namespace ventris::data {
 
@@ -86,35 +85,46 @@ std::string path_of(int fd) {
   return fmt::format("/proc/self/fd/{}", fd);
 }
 
+/// The folder `path`, an ancestor of `wanted` or itself, without a trailing slash.
+void make_wanted(const std::string& path, const std::string& wanted) {
+  const std::string parent = folder_of(path);
+  const bool there = is_folder(path);
+  if (!there) {
+    if (parent != path && !is_folder(parent)) make_wanted(parent, wanted);
+    if (::mkdir(path.c_str(), 0777) != 0 && !(errno == EEXIST && is_folder(path))) {
+      const int error = errno;
+      fail(kind_of_creating(error), "{}: cannot create the folder{}: {}", wanted,
+           path == wanted ? "" : " " + path, error == EEXIST ? "a file has this name" : system_reason(error));
+    }
+  }
+  // Also for an existing folder: a killed process may have created it.
+  const int error = sync_folder(parent);
+  if (error != 0 && !there) {
+    fail(ErrorKind::kIo, "{}: the folder was created, but its name cannot be written to the disk: {}", path,
+         system_reason(error));
+  }
+}
+
 }  // namespace
+
+void make_folders(const std::string& path) {
+  make_wanted(without_slash(path), without_slash(path));
+}
+
+bool is_at(int fd, const std::string& path) {
+  struct stat there {};
+  struct stat open {};
+  return ::fstat(fd, &open) == 0 && ::stat(path.c_str(), &there) == 0 && there.st_dev == open.st_dev &&
+         there.st_ino == open.st_ino;
+}
 
 FileHandle open_unnamed(const std::string& folder) {
   FileHandle file(::open(folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0666));
-  struct stat by_fd {};
-  struct stat by_path {};
-  if (!file.valid() || ::fstat(file.fd(), &by_fd) != 0 || ::stat(path_of(file.fd()).c_str(), &by_path) != 0 ||
-      by_fd.st_dev != by_path.st_dev || by_fd.st_ino != by_path.st_ino) {
-    return {};
-  }
-  return file;
+  return file.valid() && is_at(file.fd(), path_of(file.fd())) ? std::move(file) : FileHandle();
 }
 
 int link_unnamed(int fd, const std::string& path) {
   return ::linkat(AT_FDCWD, path_of(fd).c_str(), AT_FDCWD, path.c_str(), AT_SYMLINK_FOLLOW);
-}
-
-FileHandle open_scratch(const std::string& path) {
-  FileHandle file = open_unnamed(folder_of(path));
-  if (file.valid()) return file;
-  const std::string name = temporary_name(path);
-  file = FileHandle(::open(name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
-  if (!file.valid()) {
-    const int error = errno;
-    fail(kind_of_creating(error), "{}: cannot create a file in the folder {}: {}", path, folder_of(path),
-         system_reason(error));
-  }
-  ::unlink(name.c_str());
-  return file;
 }
 
 void take_rights(int fd, const struct stat& of, mode_t bits) {
@@ -186,6 +196,28 @@ std::string folder_of(const std::string& path) {
 std::string without_folder(const std::string& path) {
   const size_t slash = path.rfind('/');
   return slash == std::string::npos ? path : path.substr(slash + 1);
+}
+
+std::string without_slash(const std::string& path) {
+  const size_t end = path.find_last_not_of('/');
+  return end == std::string::npos ? "/" : path.substr(0, end + 1);
+}
+
+std::string room_at(const std::string& path) {
+  std::string text;
+  struct statvfs disk {};
+  if (::statvfs(folder_of(path).c_str(), &disk) == 0) {
+    text = fmt::format(" The disk of {} has {} bytes free", folder_of(path),
+                       static_cast<uint64_t>(disk.f_bavail) * disk.f_frsize);
+    if (disk.f_files > 0 && disk.f_favail == 0) text += ", but no inode for another file";
+    if ((disk.f_flag & ST_RDONLY) != 0) text += "; it is mounted read-only";
+    text += ".";
+  }
+  rlimit bound{};
+  if (::getrlimit(RLIMIT_FSIZE, &bound) == 0 && bound.rlim_cur != RLIM_INFINITY) {
+    text += fmt::format(" The limit on the size of a file is {} bytes (ulimit -f).", bound.rlim_cur);
+  }
+  return text;
 }
 
 std::string system_reason(int error) {

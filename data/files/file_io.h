@@ -10,7 +10,7 @@
 #include "data/error.h"
 #include "data/files/digest.h"
 
-// Private to data/: file descriptors.
+// File descriptors, folders and paths.
 
 namespace ventris::data {
 
@@ -32,8 +32,6 @@ class FileHandle {
   int fd() const { return fd_; }
   bool valid() const { return fd_ >= 0; }
   void close();
-  /// Releases ownership.
-  int release() { return std::exchange(fd_, -1); }
 
  private:
   int fd_ = -1;
@@ -54,9 +52,12 @@ FileHandle open_unnamed(const std::string& folder);
 /// Gives such a file its first name, if that does not exist. Returns 0, or -1 and errno.
 int link_unnamed(int fd, const std::string& path);
 
-/// An unnamed file for working data of the output PATH, in its folder; if the file system has no such files,
-/// one whose name is removed at once. Throws DataError kCannotCreate, kIo.
-FileHandle open_scratch(const std::string& path);
+/// Creates a folder and its missing ancestors, with modes by the umask, and syncs their names: files that are
+/// later synced in the folder survive a power loss. Throws DataError kCannotCreate if one cannot be created,
+/// kIo if its name cannot be synced.
+void make_folders(const std::string& path);
+/// Whether an open file or folder is the one at the path.
+bool is_at(int fd, const std::string& path);
 
 /// Syncs the names in a folder. Returns 0 or errno. A folder that the file system cannot sync (EINVAL) counts
 /// as synced.
@@ -84,17 +85,24 @@ std::string digest_of_file(const std::string& path);
 /// Whether the path exists, or is a folder. Also false without permission to check: opening it gives the
 /// reason.
 bool is_there(const std::string& path);
+bool is_folder(const std::string& path);
+
 /// Gives an open file or folder the owner, the group and these bits of the mode of another one, if permitted;
 /// if the group cannot be kept, it gets the permissions of others.
 void take_rights(int fd, const struct stat& of, mode_t bits);
 /// The same with those of the file at `path`, if it is a regular file, without the set-user-id and
 /// set-group-id bits.
 void take_rights_of(const std::string& path, int fd);
-bool is_folder(const std::string& path);
 
 /// The folder of a path, "." if it has none; and the path without its folder.
 std::string folder_of(const std::string& path);
 std::string without_folder(const std::string& path);
+/// The path without the slashes at its end.
+std::string without_slash(const std::string& path);
+
+/// The space for a file at the path, as sentences, each with a leading space: free bytes of the disk, and
+/// limits of this process.
+std::string room_at(const std::string& path);
 
 /// The system's message for errno.
 std::string system_reason(int error);

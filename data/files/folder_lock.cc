@@ -9,36 +9,23 @@
 
 #include <array>
 #include <cerrno>
+#include <condition_variable>
 #include <filesystem>
 #include <mutex>
-#include <optional>
-#include <thread>
+#include <random>
 #include <vector>
 
 #include "data/error.h"
-#include "data/files/file_io.h"
-#include "data/files/folder_lease.h"
 #include "data/files/temporary_name.h"
 
 namespace ventris::data {
 namespace {
 
 using namespace std::chrono_literals;
+using Clock = std::chrono::steady_clock;
 
 constexpr const char* kLockFile = "/.lock";
-
-bool is_gone(int fd) {
-  struct stat open {};
-  return ::fstat(fd, &open) == 0 && open.st_nlink == 0;
-}
-
-/// Whether an open folder is the one at the path.
-bool is_at(int fd, const std::string& path) {
-  struct stat there {};
-  struct stat open {};
-  return ::fstat(fd, &open) == 0 && ::stat(path.c_str(), &there) == 0 && there.st_dev == open.st_dev &&
-         there.st_ino == open.st_ino;
-}
+constexpr const char* kLeaseFile = "/.lease";
 
 /// The current path of an open folder, or "".
 std::string path_now(int fd) {
@@ -66,11 +53,37 @@ FileHandle open_lock_file(const std::string& path) {
   return file;
 }
 
-std::string holder(int fd) {
+std::string text_in(int fd) {
   std::array<char, 512> text{};
   const ssize_t bytes = ::pread(fd, text.data(), text.size(), 0);
-  const std::string line(text.data(), bytes > 0 ? static_cast<size_t>(bytes) : 0);
-  return line.empty() ? "another process" : line.substr(0, line.find('\n'));
+  return {text.data(), bytes > 0 ? static_cast<size_t>(bytes) : 0};
+}
+
+/// The holder that a lock or lease names.
+std::string holder_in(const std::string& text) {
+  return text.empty() ? "another process" : text.substr(0, text.find('\n'));
+}
+
+/// A lease as others see it; a renewal changes its time of modification.
+struct Seen {
+  bool there = false;
+  std::string text;
+  time_t seconds = 0;
+  long nanoseconds = 0;
+
+  bool operator==(const Seen&) const = default;
+};
+
+Seen look_at(const std::string& path) {
+  const FileHandle file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+  struct stat status {};
+  if (!file.valid() || ::fstat(file.fd(), &status) != 0) return {};
+  return {true, text_in(file.fd()), status.st_mtim.tv_sec, status.st_mtim.tv_nsec};
+}
+
+std::string with_random(const std::string& holder) {
+  std::random_device random;
+  return fmt::format("{}\n{:08x}{:08x}\n", holder, random(), random());
 }
 
 std::string normal(const std::string& folder) {
@@ -97,21 +110,14 @@ bool is_held_or_free(const std::string& folder) {
   return !held || held->holds();
 }
 
-FolderIdentity::FolderIdentity(const std::string& folder) : path_(folder + kLockFile) {
-  if (const std::optional<FolderIdentity> held = held_identity(folder)) {
+FolderIdentity::FolderIdentity(const std::string& folder, int lock_file) : path_(folder + kLockFile) {
+  const bool given = lock_file >= 0;
+  if (const std::optional<FolderIdentity> held = given ? std::nullopt : held_identity(folder)) {
     *this = *held;
     return;
   }
   struct stat status {};
-  if (::stat(path_.c_str(), &status) == 0) take(status);
-}
-
-FolderIdentity::FolderIdentity(const std::string& folder, int lock_file) : path_(folder + kLockFile) {
-  struct stat status {};
-  if (::fstat(lock_file, &status) == 0) take(status);
-}
-
-void FolderIdentity::take(const struct stat& status) {
+  if ((given ? ::fstat(lock_file, &status) : ::stat(path_.c_str(), &status)) != 0) return;
   device_ = status.st_dev;
   number_ = status.st_ino;
 }
@@ -122,30 +128,92 @@ bool FolderIdentity::holds() const {
   return status.st_dev == device_ && status.st_ino == number_;
 }
 
+FolderLease::FolderLease(const std::string& folder, const std::string& holder, const Times& times)
+    : path_(folder + kLeaseFile), text_(with_random(holder)), times_(times) {
+  take(folder);
+  thread_ = std::jthread([this](const std::stop_token& stop) {
+    std::mutex mutex;
+    std::condition_variable_any ends;
+    std::unique_lock lock(mutex);
+    while (!ends.wait_for(lock, stop, times_.renewed_every, [&] { return stop.stop_requested(); })) {
+      if (!renew()) lost_ = true;
+    }
+  });
+}
+
+FolderLease::~FolderLease() {
+  thread_.request_stop();
+  thread_.join();
+  if (look_at(path_).text == text_) ::unlink(path_.c_str());
+}
+
+void FolderLease::take(const std::string& folder) {
+  Seen before;
+  auto since = Clock::now();
+  while (!make()) {
+    const Seen now = look_at(path_);
+    if (!now.there) continue;
+    if (!before.there) {
+      before = now;
+      since = Clock::now();
+    }
+    if (now != before) {
+      fail(ErrorKind::kCannotCreate,
+           "the folder {} is in use by {}, which renews its file .lease. "
+           "Wait for the end of that run, or give another folder",
+           folder, holder_in(now.text));
+    }
+    if (Clock::now() - since > times_.stale_after) {
+      ::unlink(path_.c_str());
+    } else {
+      std::this_thread::sleep_for(times_.renewed_every / 4);
+    }
+  }
+}
+
+bool FolderLease::make() const {
+  const FileHandle file(::open(path_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666));
+  if (!file.valid() && errno == EEXIST) return false;
+  const std::string reason = file.valid()
+                                 ? write_all(file.fd(), text_.data(), static_cast<int64_t>(text_.size()), 0)
+                                 : system_reason(errno);
+  if (reason.empty()) return true;
+  if (file.valid()) ::unlink(path_.c_str());
+  fail(ErrorKind::kCannotCreate, "{}: cannot be written: {}", path_, reason);
+}
+
+bool FolderLease::renew() const {
+  const FileHandle file(::open(path_.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
+  if (!file.valid()) return errno != ENOENT;  // a failing disk is not another holder
+  if (text_in(file.fd()) != text_) return false;
+  ::futimens(file.fd(), nullptr);
+  return true;
+}
+
 FolderLock::FolderLock(const std::string& folder, std::chrono::milliseconds patience,
                        const std::function<void(const std::string& holder)>& waits)
     : folder_(folder),
       directory_(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)),
       file_(open_lock_file(folder + kLockFile)),
       identity_(folder, file_.fd()) {
-  const auto begin = std::chrono::steady_clock::now();
+  const auto begin = Clock::now();
   bool told = false;
   while (::flock(file_.fd(), LOCK_EX | LOCK_NB) != 0) {
     if (errno == EINTR) continue;
     if (errno != EWOULDBLOCK) {
       why_not_held_ = system_reason(errno);
-      lease_ = std::make_unique<FolderLease>(folder, this_process(), FolderLease::Times());
+      lease_.emplace(folder, this_process(), FolderLease::Times());
       break;
     }
-    const auto waited = std::chrono::steady_clock::now() - begin;
+    const auto waited = Clock::now() - begin;
     if (waits && !told && waited > 1s) {
-      waits(holder(file_.fd()));
+      waits(holder_in(text_in(file_.fd())));
       told = true;
     }
     if (waited > patience) {
       fail(ErrorKind::kCannotCreate,
            "the folder {} is in use by {}. Wait for the end of that run, or give another folder", folder,
-           holder(file_.fd()));
+           holder_in(text_in(file_.fd())));
     }
     std::this_thread::sleep_for(20ms);
   }
@@ -168,7 +236,8 @@ void FolderLock::check() const {
   }
   if (identity_.holds()) return;
   const int fd = directory_.fd();
-  if (is_gone(fd)) {
+  struct stat open {};
+  if (::fstat(fd, &open) == 0 && open.st_nlink == 0) {
     fail(ErrorKind::kIo,
          "the run folder {} was removed with its checkpoints while this run used it. "
          "Nothing more is written there. The same command starts from the beginning",

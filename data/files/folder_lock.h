@@ -1,44 +1,76 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <sys/stat.h>
 #include <sys/types.h>
 
+#include <atomic>
 #include <chrono>
 #include <functional>
-#include <memory>
+#include <optional>
 #include <string>
+#include <thread>
 
 #include "data/files/file_io.h"
 
 namespace ventris::data {
-
-class FolderLease;
 
 /// The identity of the file `.lock` of a folder, by device and inode: if it is another or missing, the folder
 /// at that path was moved or replaced.
 class FolderIdentity {
  public:
   /// That of the current folder or, if this process holds the folder at that path (FolderLock), that at the
-  /// time it was locked.
-  explicit FolderIdentity(const std::string& folder);
-  /// That of the folder in which this open file is .lock.
-  FolderIdentity(const std::string& folder, int lock_file);
+  /// time it was locked; of an open `lock_file`, if one is given.
+  explicit FolderIdentity(const std::string& folder, int lock_file = -1);
   /// Whether the folder at the path is still the same.
   bool holds() const;
 
  private:
-  void take(const struct stat& status);
-
   std::string path_;  // of .lock
   dev_t device_ = 0;
   ino_t number_ = 0;  // 0: none
 };
 
+/// Holds a folder for one process on a file system without locks: by the file `.lease` in it, whose
+/// modification time a thread renews. It also excludes other hosts: they watch whether it is renewed, so that
+/// clocks need not agree. Unlike a lock it is not released when the process is killed: others wait until they
+/// have seen no renewal for a while.
+class FolderLease {
+ public:
+  struct Times {
+    std::chrono::milliseconds renewed_every{5000};
+    std::chrono::milliseconds stale_after{30000};
+  };
+
+  /// `holder`: the description of this process for others. Waits for an existing lease to become stale.
+  /// Throws DataError kCannotCreate, naming the holder, if it is renewed meanwhile.
+  FolderLease(const std::string& folder, const std::string& holder, const Times& times);
+  /// Releases the lease.
+  ~FolderLease();
+  FolderLease(const FolderLease&) = delete;
+  FolderLease& operator=(const FolderLease&) = delete;
+
+  /// Whether another process took the lease, because it was not renewed in time, or it was removed. From any
+  /// thread.
+  bool lost() const { return lost_; }
+
+ private:
+  void take(const std::string& folder);
+  /// False if the file already exists.
+  bool make() const;
+  /// Whether the file holds the text of this process; if so, sets its time to now.
+  bool renew() const;
+
+  const std::string path_;
+  const std::string text_;  // unique to this process
+  const Times times_;
+  std::atomic<bool> lost_ = false;
+  std::jthread thread_;  // the last: it uses the others
+};
+
 /// Holds a folder for one process: a system lock on the file `.lock` in it, which contains host and process
 /// id of the holder. The system releases it when the process ends in any way; the file stays. On a file
-/// system without locks a renewed lease (data/files/folder_lease.h) is used instead. While it is held, no
-/// file is renamed into another folder that has replaced it at its path (data/files/atomic_file.h).
+/// system without locks a renewed lease is used instead. While it is held, no file is renamed into another
+/// folder that has replaced it at its path (data/files/atomic_file.h).
 class FolderLock {
  public:
   static constexpr std::chrono::seconds kPatience{10};
@@ -67,7 +99,7 @@ class FolderLock {
   FileHandle directory_;
   FileHandle file_;
   FolderIdentity identity_;
-  std::unique_ptr<FolderLease> lease_;
+  std::optional<FolderLease> lease_;
   std::string why_not_held_;
 };
 

@@ -15,7 +15,6 @@
 #include <utility>
 
 #include "data/error.h"
-#include "data/files/changed_file.h"
 #include "data/files/digest_tree.h"
 #include "data/files/file_format.h"
 #include "data/files/file_io.h"
@@ -87,6 +86,10 @@ Verified verify(int fd, int64_t bytes, const std::string& path) {
   return {.digest = present_digest, .tree = {}};
 }
 
+std::string shape_text(std::span<const int64_t> dimensions) {
+  return fmt::format("[{}]", fmt::join(dimensions, ", "));
+}
+
 /// "ventris weights 1"; "" if the file has no format.
 std::string recorded_format(const Hdf5Contents& contents) {
   const auto value = [&]<typename Value>(const char* name, Value none) {
@@ -117,26 +120,14 @@ struct Hdf5Reader::Impl {
   }
 
   const Hdf5Dataset& dataset(const std::string& name) const;
-  ElementType type(const Hdf5Dataset& dataset) const;
   template <typename Value>
   const Value& attribute(const std::string& object, const std::string& name, const char* wanted) const;
-  void read(const Hdf5Dataset& dataset, void* to) const;
-  void read(int64_t offset, void* to, int64_t count) const;
 };
 
 const Hdf5Dataset& Hdf5Reader::Impl::dataset(const std::string& name) const {
   const Hdf5Dataset* found = contents.find_dataset(name);
   if (found == nullptr) fail(ErrorKind::kBadData, "{}: the file has no dataset {}", path, name);
   return *found;
-}
-
-ElementType Hdf5Reader::Impl::type(const Hdf5Dataset& dataset) const {
-  if (!dataset.type) {
-    fail(ErrorKind::kBadData,
-         "{}: the elements of dataset {} are not of type f32, f64, i32, i64, u8, i8, u16 or bf16", path,
-         dataset.name);
-  }
-  return *dataset.type;
 }
 
 template <typename Value>
@@ -150,29 +141,6 @@ const Value& Hdf5Reader::Impl::attribute(const std::string& object, const std::s
   }
   return *value;
 }
-
-/// The raw elements: little-endian, contiguous, inside the file.
-void Hdf5Reader::Impl::read(const Hdf5Dataset& dataset, void* to) const {
-  auto needed = static_cast<int64_t>(size_of(type(dataset)));
-  for (const int64_t extent : dataset.dimensions) needed *= extent;
-  if (needed > 0) read(dataset.offset, to, needed);
-}
-
-void Hdf5Reader::Impl::read(int64_t offset, void* to, int64_t count) const {
-  if (verified.tree) {
-    verified.tree->read(offset, to, count);
-  } else {
-    read_all(data.fd(), to, count, offset, path);
-  }
-}
-
-namespace {
-
-std::string shape_text(std::span<const int64_t> dimensions) {
-  return fmt::format("[{}]", fmt::join(dimensions, ", "));
-}
-
-}  // namespace
 
 Hdf5Reader::Hdf5Reader(const std::string& path) : impl_(std::make_unique<Impl>(path)) {}
 Hdf5Reader::~Hdf5Reader() = default;
@@ -219,7 +187,13 @@ std::vector<int64_t> Hdf5Reader::dimensions(const std::string& dataset, const st
 }
 
 ElementType Hdf5Reader::type(const std::string& dataset) const {
-  return impl_->type(impl_->dataset(dataset));
+  const std::optional<ElementType>& type = impl_->dataset(dataset).type;
+  if (!type) {
+    fail(ErrorKind::kBadData,
+         "{}: the elements of dataset {} are not of type f32, f64, i32, i64, u8, i8, u16 or bf16", path(),
+         dataset);
+  }
+  return *type;
 }
 
 void Hdf5Reader::require(const std::string& name, ElementType type,
@@ -236,32 +210,35 @@ void Hdf5Reader::require(const std::string& name, ElementType type,
 void Hdf5Reader::read(const std::string& name, ElementType type, std::span<const int64_t> dimensions,
                       void* data) const {
   require(name, type, dimensions);
-  impl_->read(impl_->dataset(name), data);
+  auto bytes = static_cast<int64_t>(size_of(type));
+  for (const int64_t extent : dimensions) bytes *= extent;
+  if (bytes > 0) read_bytes_at(impl_->dataset(name).offset, data, bytes);
 }
 
 std::vector<uint8_t> Hdf5Reader::read_bytes(const std::string& name) const {
   const std::vector<int64_t> shape = dimensions(name, "a row of bytes");
-  const Hdf5Dataset& dataset = impl_->dataset(name);
-  const ElementType stored = impl_->type(dataset);
-  if (stored != ElementType::kU8 || shape.size() != 1) {
+  if (type(name) != ElementType::kU8 || shape.size() != 1) {
     fail(ErrorKind::kBadData, "{}: dataset {} is {} {}, expected a row of bytes", impl_->path, name,
-         name_of(stored), shape_text(shape));
+         name_of(type(name)), shape_text(shape));
   }
   std::vector<uint8_t> bytes(static_cast<size_t>(shape[0]));
-  impl_->read(dataset, bytes.data());
+  read(name, ElementType::kU8, shape, bytes.data());
   return bytes;
 }
 
 int64_t Hdf5Reader::file_offset(const std::string& name) const {
+  static_cast<void>(type(name));
   const Hdf5Dataset& dataset = impl_->dataset(name);
-  impl_->type(dataset);
-  const bool none =
-      std::find(dataset.dimensions.begin(), dataset.dimensions.end(), 0) != dataset.dimensions.end();
+  const bool none = std::ranges::find(dataset.dimensions, 0) != dataset.dimensions.end();
   return none || !dataset.has_elements ? kUserBlockBytes : dataset.offset;
 }
 
 void Hdf5Reader::read_bytes_at(int64_t offset, void* data, int64_t bytes) const {
-  impl_->read(offset, data, bytes);
+  if (impl_->verified.tree) {
+    impl_->verified.tree->read(offset, data, bytes);
+  } else {
+    read_all(impl_->data.fd(), data, bytes, offset, impl_->path);
+  }
 }
 
 int64_t Hdf5Reader::file_bytes() const {
@@ -276,6 +253,11 @@ std::unique_ptr<MappedFile> Hdf5Reader::map() const {
 const std::string& Hdf5Reader::path() const {
   return impl_->path;
 }
+
+const std::string& Hdf5Reader::digest() const {
+  return impl_->verified.digest;
+}
+
 std::string verified_digest(const std::string& path) {
   int64_t bytes = 0;
   const FileHandle file = open_regular(path, bytes);
@@ -294,10 +276,6 @@ void refuse_newer_file(const std::string& path) {
     throw;
   } catch (const DataError&) {
   }
-}
-
-const std::string& Hdf5Reader::digest() const {
-  return impl_->verified.digest;
 }
 
 }  // namespace ventris::data

@@ -9,7 +9,6 @@
 #include <new>
 
 #include "data/error.h"
-#include "data/files/changed_file.h"
 
 namespace ventris::data {
 namespace {

@@ -11,7 +11,6 @@
 
 #include "backend/error.h"
 #include "data/files/file_io.h"
-#include "data/files/folders.h"
 #include "trainer/files/model_files.h"
 
 namespace ventris {

@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -11,6 +12,7 @@
 #include <cerrno>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -22,6 +24,17 @@ namespace ventris::data {
 namespace {
 
 namespace fs = std::filesystem;
+
+/// The id of a process that was there, called, and is not any more.
+pid_t gone(const std::function<void()>& call = [] {}) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    call();
+    ::_exit(0);
+  }
+  ::waitpid(child, nullptr, 0);
+  return child;
+}
 
 class AtomicFileTest : public FolderTest {
  protected:
@@ -73,12 +86,7 @@ TEST_F(AtomicFileTest, AFileOfTheLongestNameIsReplacedAndWhatAKilledProcessLeftI
     file.commit();
   }
   EXPECT_EQ(names(), std::vector<std::string>{name});
-  const pid_t child = ::fork();
-  if (child == 0) {
-    std::ofstream(temporary_name(in_folder(name))) << "half";
-    ::_exit(0);
-  }
-  ::waitpid(child, nullptr, 0);
+  gone([&] { std::ofstream(temporary_name(in_folder(name))) << "half"; });
   ASSERT_EQ(names().size(), 2U);
   remove_abandoned(in_folder(name));
   EXPECT_EQ(names(), std::vector<std::string>{name});
@@ -93,14 +101,8 @@ TEST_F(AtomicFileTest, NothingIsWrittenIntoAFolderThatTookThePlaceOfTheFirst) {
     file.write("x");
     fs::rename(run, moved);
     if (replaced) fs::create_directory(run);
-    try {
-      file.commit();
-      ADD_FAILURE() << "nothing was thrown";
-    } catch (const DataError& error) {
-      EXPECT_EQ(error.kind(), ErrorKind::kIo);
-      EXPECT_NE(std::string(error.what()).find(run + "/model.h5: the folder was moved"), std::string::npos)
-          << error.what();
-    }
+    const std::string message = message_of(ErrorKind::kIo, [&] { file.commit(); });
+    EXPECT_TRUE(contains(message, run + "/model.h5: the folder was moved")) << message;
     EXPECT_FALSE(fs::exists(run + "/model.h5"));
     EXPECT_FALSE(fs::exists(moved + "/model.h5"));
     fs::remove_all(run);
@@ -118,14 +120,6 @@ TEST_F(AtomicFileTest, BytesThatAreReplacedMayStillBeInTheBuffer) {
   EXPECT_EQ(file.size(), 200013);
   file.commit();
   EXPECT_EQ(bytes_of(in_folder("model.bin")), "012xyz6789" + std::string(200000, '-') + "end");
-}
-
-/// The id of a process that was there and is not any more.
-pid_t gone() {
-  const pid_t child = ::fork();
-  if (child == 0) ::_exit(0);
-  ::waitpid(child, nullptr, 0);
-  return child;
 }
 
 TEST_F(AtomicFileTest, TheNextWriterOfANameRemovesWhatOthersThatAreGoneLeftOfIt) {
@@ -147,6 +141,21 @@ TEST_F(AtomicFileTest, TheNextWriterOfANameRemovesWhatOthersThatAreGoneLeftOfIt)
     EXPECT_FALSE(fs::exists(removed)) << removed;
   }
   for (const std::string& kept : {ours, other_file, written}) EXPECT_TRUE(fs::exists(kept)) << kept;
+}
+
+TEST_F(AtomicFileTest, TheRoomIsWhatIsFreeAndWhatIsAllowed) {
+  const std::string path = in_folder("file");
+  rlimit before{};
+  ::getrlimit(RLIMIT_FSIZE, &before);
+  const rlimit limit = {123456789, before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &limit), 0);
+  const std::string text = room_at(path);
+  ::setrlimit(RLIMIT_FSIZE, &before);
+  EXPECT_TRUE(contains(text, " The disk of " + folder_.string() + " has ")) << text;
+  EXPECT_TRUE(contains(text, " bytes free")) << text;
+  EXPECT_TRUE(contains(text, " The limit on the size of a file is 123456789 bytes (ulimit -f).")) << text;
+  EXPECT_EQ(contains(room_at(path), "ulimit"), before.rlim_cur != RLIM_INFINITY);
+  EXPECT_FALSE(contains(room_at(in_folder("absent/file")), "bytes free"));
 }
 
 }  // namespace

@@ -125,21 +125,6 @@ TEST_F(DigestTreeTest, AChangedDigestIsRefused) {
     with_flip(at, [&] { refusal([&] { tree(); }); });
 }
 
-TEST_F(DigestTreeTest, EveryByteOfTheUserBlockCounts) {
-  for (int64_t at = 0; at < DigestTree::begin_of(0); ++at) {
-    with_flip(at, [&] { refusal([&] { tree(); }); });
-  }
-}
-
-TEST_F(DigestTreeTest, EveryLengthButItsOwnIsRefused) {
-  const int64_t whole = size();
-  for (const int64_t length : {whole + 1, whole - 1, whole - 16, int64_t{kBytes}, int64_t{600}}) {
-    std::filesystem::resize_file(path_, static_cast<uintmax_t>(length));
-    EXPECT_TRUE(contains(refusal([&] { tree(); }),
-                         fmt::format("its length is {} bytes, but {} were written", length, whole)));
-  }
-}
-
 TEST_F(DigestTreeTest, AMappingChecksWhatIsUsedOnceAndAgainWhenAsked) {
   const DigestTree opened = tree();
   const MappedFile mapped(file_.fd(), size(), path_, &opened);

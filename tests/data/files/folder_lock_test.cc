@@ -15,23 +15,29 @@ namespace {
 
 using namespace std::chrono_literals;
 
+/// The message of the refusal of a call, "" if there is none.
+template <typename Call>
+std::string refusal_of(const Call& call, ErrorKind kind = ErrorKind::kCannotCreate) {
+  try {
+    call();
+  } catch (const DataError& error) {
+    EXPECT_EQ(error.kind(), kind);
+    return error.what();
+  }
+  return "";
+}
+
 class FolderLockTest : public FolderTest {
  protected:
   std::string refusal() const {
-    try {
-      const FolderLock lock(folder_.string(), 30ms);
-    } catch (const DataError& error) {
-      EXPECT_EQ(error.kind(), ErrorKind::kCannotCreate);
-      return error.what();
-    }
-    return "";
+    return refusal_of([&] { const FolderLock lock(folder_.string(), 30ms); });
   }
 };
 
 TEST_F(FolderLockTest, RefusesTheFolderOfAnotherAndNamesIt) {
   std::optional<FolderLock> held(folder_.string());
   const std::string message = refusal();
-  EXPECT_NE(message.find(folder_.string()), std::string::npos) << message;
+  EXPECT_TRUE(contains(message, folder_.string())) << message;
   EXPECT_NE(message.find("process " + std::to_string(::getpid())), std::string::npos) << message;
   held.reset();
   EXPECT_EQ(refusal(), "");
@@ -86,13 +92,7 @@ TEST_F(FolderLockTest, TellsThatTheFolderWasMovedOrReplaced) {
   const std::string run = in_folder("run");
   const std::string moved = in_folder("moved");
   const auto refusal = [](const FolderLock& lock) {
-    try {
-      lock.check();
-    } catch (const DataError& error) {
-      EXPECT_EQ(error.kind(), ErrorKind::kIo);
-      return std::string(error.what());
-    }
-    return std::string();
+    return refusal_of([&] { lock.check(); }, ErrorKind::kIo);
   };
   fs::create_directory(run);
   const FolderLock lock(run);
@@ -154,6 +154,54 @@ TEST_F(FolderLockTest, AFolderWithoutALockIsItselfUntilThereIsOne) {
   EXPECT_TRUE(identity.holds());
   const FolderLock lock(folder_.string());
   EXPECT_FALSE(identity.holds());
+}
+
+// A lease of the tests is stale only where nobody renews it for minutes, or at once.
+constexpr FolderLease::Times kPatient{.renewed_every = 20ms, .stale_after = 300s};
+constexpr FolderLease::Times kHasty{.renewed_every = 100ms, .stale_after = 0ms};
+
+class FolderLeaseTest : public FolderTest {
+ protected:
+  std::string refusal() const {
+    return refusal_of([&] { const FolderLease lease(folder_.string(), "the second", kPatient); });
+  }
+};
+
+TEST_F(FolderLeaseTest, RefusesTheFolderOfAnotherThatRenewsAndNamesIt) {
+  std::optional<FolderLease> held;
+  held.emplace(folder_.string(), "the first", kPatient);
+  const std::string message = refusal();
+  EXPECT_TRUE(contains(message, folder_.string())) << message;
+  EXPECT_NE(message.find("in use by the first,"), std::string::npos) << message;
+  EXPECT_FALSE(held->lost());
+  EXPECT_EQ(files(), 1);
+  held.reset();
+  EXPECT_EQ(files(), 0);
+  EXPECT_EQ(refusal(), "");
+}
+
+TEST_F(FolderLeaseTest, WaitsForTheLeaseOfAProcessThatWasKilledAndTakesIt) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    new FolderLease(folder_.string(), "the first", kPatient);
+    ::_exit(0);  // without its destructor
+  }
+  ASSERT_EQ(::waitpid(child, nullptr, 0), child);
+  ASSERT_EQ(files(), 1);
+  constexpr FolderLease::Times kSoon{.renewed_every = 20ms, .stale_after = 200ms};
+  const FolderLease lease(folder_.string(), "the second", kSoon);
+  EXPECT_NE(bytes_of(in_folder(".lease")).find("the second"), std::string::npos);
+}
+
+TEST_F(FolderLeaseTest, OneThatWasTakenIsLostAndNotGivenUp) {
+  std::optional<FolderLease> first;
+  first.emplace(folder_.string(), "the first", kPatient);
+  std::filesystem::remove(in_folder(".lease"));
+  const FolderLease second(folder_.string(), "the second", kHasty);
+  while (!first->lost()) std::this_thread::sleep_for(1ms);
+  first.reset();
+  EXPECT_NE(bytes_of(in_folder(".lease")).find("the second"), std::string::npos);
+  EXPECT_FALSE(second.lost());
 }
 
 }  // namespace
