@@ -14,6 +14,7 @@
 #include <cerrno>
 #include <charconv>
 #include <csignal>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
@@ -23,8 +24,8 @@
 
 #include "data/error.h"
 #include "data/files/file_io.h"
+#include "data/files/hdf5_contents.h"
 #include "data/files/hdf5_handle.h"
-#include "data/files/hdf5_listing.h"
 
 namespace ventris::data {
 namespace {
@@ -36,11 +37,6 @@ constexpr rlim_t kSeconds = 5;   // of the processor; thousands of datasets take
 // The answer: one of these as soon as the child is confined, then the listing.
 constexpr char kConfined = 'C';
 constexpr char kCramped = 'M';  // limits of this process allow less memory or time than the child may need
-
-size_t memory_for(int64_t bytes) {
-  constexpr size_t kConstantBytes = size_t{64} << 20;  // tables of the library, and of the allocator
-  return 4 * static_cast<size_t>(bytes) + kConstantBytes;
-}
 
 /// The words that start this program, without its arguments: more than one if a dynamic linker was given it.
 std::vector<std::string> the_program;
@@ -75,12 +71,7 @@ char confine(size_t memory_bytes) {
 }
 
 bool answer(std::string_view text) {
-  while (!text.empty()) {
-    const ssize_t done = ::write(STDOUT_FILENO, text.data(), text.size());
-    if (done <= 0) return false;
-    text.remove_prefix(static_cast<size_t>(done));
-  }
-  return true;
+  return std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0;
 }
 
 /// The variables that the loader and sanitizers read. Those of MPI would make the child one of the job.
@@ -154,10 +145,9 @@ int end_of(pid_t child) {
 /// Throws the error of a child that did not end well, or whose answer is too long.
 [[noreturn]] void fail_by(int status, const std::string& answer, bool too_long, const std::string& path) {
   const int number = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
-  const std::string reason = too_long            ? "its answer is too long"
-                             : number == SIGXCPU ? "it took too long"
-                             : number != 0       ? fmt::format("it ended with {}", ::strsignal(number))
-                                                 : "it ran out of memory";
+  const std::string reason = too_long      ? "its answer is too long"
+                             : number != 0 ? fmt::format("it ended with {}", ::strsignal(number))
+                                           : "it ran out of memory";
   if (answer.starts_with(kCramped)) {
     fail(ErrorKind::kUnavailable,
          "{}: cannot be read within the limits on memory and time of the processor, which leave less than "
@@ -191,7 +181,8 @@ void list_hdf5_if_asked(int argc, const char* const* argv) {
     return;
   }
   const int64_t bytes = std::atoll(argv[2]);
-  const char confined = confine(memory_for(bytes));
+  constexpr size_t kTablesBytes = size_t{64} << 20;  // of the library, and of the allocator
+  const char confined = confine(4 * static_cast<size_t>(bytes) + kTablesBytes);
   try {
     const Hdf5Lock lock;
     ::_exit(answer({&confined, 1}) && answer(list_hdf5(argv[3], STDIN_FILENO, bytes)) ? 0 : 1);

@@ -83,25 +83,9 @@ Hdf5Handle hdf5_file_access() {
 }
 
 hid_t hdf5_type(ElementType type) {
-  switch (type) {
-    case ElementType::kF32:
-      return H5T_IEEE_F32LE;
-    case ElementType::kF64:
-      return H5T_IEEE_F64LE;
-    case ElementType::kI32:
-      return H5T_STD_I32LE;
-    case ElementType::kI64:
-      return H5T_STD_I64LE;
-    case ElementType::kU8:
-      return H5T_STD_U8LE;
-    case ElementType::kI8:
-      return H5T_STD_I8LE;
-    case ElementType::kBF16:
-      return bf16_type();
-    case ElementType::kU16:
-      return H5T_STD_U16LE;
-  }
-  return -1;
+  const hid_t types[] = {H5T_IEEE_F32LE, H5T_IEEE_F64LE, H5T_STD_I32LE, H5T_STD_I64LE,
+                         H5T_STD_U8LE,   H5T_STD_I8LE,   bf16_type(),   H5T_STD_U16LE};
+  return types[static_cast<size_t>(type)];
 }
 
 }  // namespace ventris::data

@@ -18,6 +18,7 @@
 #include "data/files/hdf5_child.h"
 #include "data/files/hdf5_descriptor.h"
 #include "data/files/hdf5_handle.h"
+#include "data/files/hdf5_reader.h"
 
 namespace ventris::data {
 
@@ -40,26 +41,15 @@ struct Hdf5Writer::Impl {
 
   Impl(const std::string& path, int64_t expected_bytes, FileDigest digests);
   ~Impl();
-  Hdf5Handle open(const std::string& object);
   void ensure_groups(const std::string& name);
   void write_attribute(const std::string& object, const std::string& name, hid_t type, const void* value);
   void create(const std::string& name, ElementType type, std::span<const int64_t> dimensions);
-  void append(const std::string& name, const void* data, int64_t count);
-  void commit();
   void seal(int64_t bytes);
-  void verify() const;
 
   [[noreturn]] void fail_here(const std::string& what) { target.fail_writing(what, hdf5_reason()); }
   Hdf5Handle checked(hid_t id, Hdf5Handle::Closer closer, const std::string& what) {
-    if (id < 0) {
-      fail_here(what);
-    }
+    if (id < 0) fail_here(what);
     return {id, closer};
-  }
-  void check(herr_t status, const std::string& what) {
-    if (status < 0) {
-      fail_here(what);
-    }
   }
 };
 
@@ -71,19 +61,6 @@ void set_object_properties(hid_t properties, bool group) {
   H5Pset_attr_creation_order(properties, H5P_CRT_ORDER_TRACKED | H5P_CRT_ORDER_INDEXED);
   if (group) {
     H5Pset_link_creation_order(properties, H5P_CRT_ORDER_TRACKED | H5P_CRT_ORDER_INDEXED);
-  }
-}
-
-/// The digest that the bytes of a file give.
-std::string digest_in(int fd, int64_t bytes, const std::string& path, FileDigest kind) {
-  if (kind == FileDigest::kOfAll) return hexadecimal(digest_of_range(fd, kUserBlockBytes, bytes, path));
-  try {
-    const DigestTree tree(fd, bytes, path);
-    tree.check_all(1);
-    return tree.root();
-  } catch (const DataError& error) {
-    if (error.kind() != ErrorKind::kBadData) throw;
-    return "that of other bytes";
   }
 }
 
@@ -110,11 +87,6 @@ Hdf5Writer::Impl::~Impl() {
   file.close();
 }
 
-Hdf5Handle Hdf5Writer::Impl::open(const std::string& object) {
-  return checked(H5Oopen(file.id(), object.c_str(), H5P_DEFAULT), H5Oclose,
-                 fmt::format("no object {}", object));
-}
-
 void Hdf5Writer::Impl::ensure_groups(const std::string& name) {
   Hdf5Handle properties(H5Pcreate(H5P_GROUP_CREATE), H5Pclose);
   set_object_properties(properties.id(), true);
@@ -130,11 +102,12 @@ void Hdf5Writer::Impl::ensure_groups(const std::string& name) {
 void Hdf5Writer::Impl::write_attribute(const std::string& object, const std::string& name, hid_t type,
                                        const void* value) {
   const std::string what = fmt::format("cannot write attribute {} of {}", name, object);
-  const Hdf5Handle on = open(object);
+  const Hdf5Handle on =
+      checked(H5Oopen(file.id(), object.c_str(), H5P_DEFAULT), H5Oclose, fmt::format("no object {}", object));
   const Hdf5Handle space(H5Screate(H5S_SCALAR), H5Sclose);
   const Hdf5Handle attribute =
       checked(H5Acreate2(on.id(), name.c_str(), type, space.id(), H5P_DEFAULT, H5P_DEFAULT), H5Aclose, what);
-  check(H5Awrite(attribute.id(), type, value), what);
+  if (H5Awrite(attribute.id(), type, value) < 0) fail_here(what);
 }
 
 void Hdf5Writer::Impl::create(const std::string& name, ElementType type,
@@ -142,9 +115,7 @@ void Hdf5Writer::Impl::create(const std::string& name, ElementType type,
   const std::string what = fmt::format("cannot create the dataset {}", name);
   const std::vector<hsize_t> extents(dimensions.begin(), dimensions.end());
   int64_t size = 1;
-  for (const int64_t extent : dimensions) {
-    size *= extent;
-  }
+  for (const int64_t extent : dimensions) size *= extent;
   Hdf5Lock lock;
   ensure_groups(name);
   const Hdf5Handle space =
@@ -160,43 +131,8 @@ void Hdf5Writer::Impl::create(const std::string& name, ElementType type,
                                                 H5P_DEFAULT, properties.id(), H5P_DEFAULT),
                                      H5Dclose, what);
   const haddr_t offset = size == 0 ? 0 : H5Dget_offset(dataset.id());
-  if (offset == HADDR_UNDEF) {
-    fail_here(what);
-  }
+  if (offset == HADDR_UNDEF) fail_here(what);
   arrays[name] = {type, size, 0, static_cast<int64_t>(offset)};
-}
-
-void Hdf5Writer::Impl::append(const std::string& name, const void* data, int64_t count) {
-  const auto found = arrays.find(name);
-  if (found == arrays.end() || found->second.written + count > found->second.size) {
-    fail(ErrorKind::kIo, "{}: {} more elements do not fit in the dataset {}", target.path(), count, name);
-  }
-  Array& array = found->second;
-  const auto width = static_cast<int64_t>(size_of(array.type));
-  target.write_at(array.offset + array.written * width, data, count * width);
-  array.written += count;
-}
-
-void Hdf5Writer::Impl::commit() {
-  for (const auto& [name, array] : arrays) {
-    if (array.written != array.size) {
-      fail(ErrorKind::kIo, "{}: only {} of {} elements of the dataset {} were written", target.path(),
-           array.written, array.size, name);
-    }
-  }
-  {
-    Hdf5Lock lock;
-    check(H5Fflush(file.id(), H5F_SCOPE_LOCAL), "cannot finish the file");
-    if (!file.close()) {
-      fail_here("cannot close the file");
-    }
-  }
-  struct stat status {};
-  if (::fstat(target.fd(), &status) != 0) {
-    target.fail_writing("cannot read the length of the file", system_reason(errno));
-  }
-  seal(status.st_size);
-  target.commit();
 }
 
 /// Writes the user block and sets the digest.
@@ -216,25 +152,6 @@ void Hdf5Writer::Impl::seal(int64_t bytes) {
   std::memcpy(block.data() + 16, value.digest, 16);
   target.write_at(0, block.data(), kUserBlockBytes);
   digest = hexadecimal(value);
-}
-
-void Hdf5Writer::Impl::verify() const {
-  const std::string& path = target.path();
-  const FileHandle opened(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  struct stat status {};
-  if (!opened.valid() || ::fstat(opened.fd(), &status) != 0) {
-    fail(ErrorKind::kIo, "{}: was written, but cannot be read back: {}", path, system_reason(errno));
-  }
-  // The data are on the disk, so nothing is lost. If the advice is not followed, the cache is read.
-  ::posix_fadvise(opened.fd(), 0, 0, POSIX_FADV_DONTNEED);
-  const int64_t bytes = std::max<int64_t>(status.st_size, kUserBlockBytes);
-  const std::string present = digest_in(opened.fd(), bytes, path, kind);
-  if (present != digest) {
-    fail(ErrorKind::kIo,
-         "{}: differs from what was written: its digest is {}, not {}. "
-         "The disk, or the connection to it, is faulty; earlier files are intact",
-         path, present, digest);
-  }
 }
 
 Hdf5Writer::Hdf5Writer(const std::string& path, int64_t expected_bytes, FileDigest kind) {
@@ -272,7 +189,7 @@ void Hdf5Writer::write_attribute(const std::string& object, const std::string& n
 void Hdf5Writer::write(const std::string& name, ElementType type, std::span<const int64_t> dimensions,
                        const void* data) {
   impl_->create(name, type, dimensions);
-  impl_->append(name, data, impl_->arrays.at(name).size);
+  append(name, data, impl_->arrays.at(name).size);
 }
 
 void Hdf5Writer::create(const std::string& name, ElementType type, int64_t size) {
@@ -280,15 +197,54 @@ void Hdf5Writer::create(const std::string& name, ElementType type, int64_t size)
 }
 
 void Hdf5Writer::append(const std::string& name, const void* data, int64_t count) {
-  impl_->append(name, data, count);
+  const auto found = impl_->arrays.find(name);
+  if (found == impl_->arrays.end() || found->second.written + count > found->second.size) {
+    fail(ErrorKind::kIo, "{}: {} more elements do not fit in the dataset {}", impl_->target.path(), count,
+         name);
+  }
+  Impl::Array& array = found->second;
+  const auto width = static_cast<int64_t>(size_of(array.type));
+  impl_->target.write_at(array.offset + array.written * width, data, count * width);
+  array.written += count;
 }
 
 void Hdf5Writer::commit() {
-  impl_->commit();
+  AtomicFile& target = impl_->target;
+  for (const auto& [name, array] : impl_->arrays) {
+    if (array.written != array.size) {
+      fail(ErrorKind::kIo, "{}: only {} of {} elements of the dataset {} were written", target.path(),
+           array.written, array.size, name);
+    }
+  }
+  {
+    Hdf5Lock lock;
+    if (H5Fflush(impl_->file.id(), H5F_SCOPE_LOCAL) < 0) impl_->fail_here("cannot finish the file");
+    if (!impl_->file.close()) impl_->fail_here("cannot close the file");
+  }
+  struct stat status {};
+  if (::fstat(target.fd(), &status) != 0) {
+    target.fail_writing("cannot read the length of the file", system_reason(errno));
+  }
+  impl_->seal(status.st_size);
+  target.commit();
 }
 
 void Hdf5Writer::verify() const {
-  impl_->verify();
+  // The data are on the disk, so nothing is lost. If the advice is not followed, the cache is read.
+  ::posix_fadvise(impl_->target.fd(), 0, 0, POSIX_FADV_DONTNEED);
+  const std::string& path = impl_->target.path();
+  std::string difference;
+  try {
+    if (const std::string present = verified_digest(path); present != digest())
+      difference = fmt::format("its digest is {}", present);
+  } catch (const DataError& error) {
+    difference = error.what();
+  }
+  if (difference.empty()) return;
+  fail(ErrorKind::kIo,
+       "{}: was written, but cannot be read back with the digest {}: {}. "
+       "The disk, or the connection to it, is faulty; earlier files are intact",
+       path, digest(), difference);
 }
 
 const std::string& Hdf5Writer::digest() const {

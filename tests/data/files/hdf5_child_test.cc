@@ -138,13 +138,8 @@ TEST_F(Hdf5Child, TooFewDescriptorsAreNotTheFilesFault) {
   const FileHandle file = open_to_read(path());
   const auto bytes = static_cast<int64_t>(fs::file_size(path()));
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &few), 0);
-  std::string message;
-  try {
-    list_hdf5_in_child(path(), file.fd(), bytes);
-  } catch (const DataError& error) {
-    message = error.what();
-    EXPECT_EQ(error.kind(), ErrorKind::kIo);
-  }
+  const std::string message =
+      message_of(ErrorKind::kIo, [&] { list_hdf5_in_child(path(), file.fd(), bytes); });
   ::setrlimit(RLIMIT_NOFILE, &before);
   EXPECT_TRUE(contains(message, path())) << message;
 }

@@ -7,7 +7,6 @@
 
 #include <csignal>
 #include <cstring>
-#include <limits>
 #include <numeric>
 #include <thread>
 
@@ -129,46 +128,30 @@ TEST_F(Hdf5FileTest, WhatIsWrittenIsReadBack) {
 
 TEST_F(Hdf5FileTest, EveryElementTypeMakesTheRoundTrip) {
   const std::string path = in_folder("a.h5");
-  const double doubles[2] = {1.0 / 3.0, -0.0};
-  const int64_t longs[2] = {std::numeric_limits<int64_t>::min(), 7};
-  const uint8_t bytes[3] = {0, 255, 10};
-  const int8_t small[3] = {-128, 0, 127};
-  const uint16_t halves[2] = {0x3F80, 0xFF7F};  // bf16: 1 and the least
+  const std::string bytes = "\x80\x3F\x7F\xFF\x02\x01\x0A\x80\x55\xAA\x33\xCC\x0F\xF0\xF1\xF2s";
   const int64_t two = 2;
-  const int64_t three = 3;
   const int64_t none = 0;
   {
     Hdf5Writer writer(path);
-    writer.write("/f64", ElementType::kF64, {&two, 1}, doubles);
-    writer.write("/i64", ElementType::kI64, {&two, 1}, longs);
-    writer.write("/u8", ElementType::kU8, {&three, 1}, bytes);
-    writer.write("/i8", ElementType::kI8, {&three, 1}, small);
-    writer.write("/bf16", ElementType::kBF16, {&two, 1}, halves);
-    writer.write("/scalar", ElementType::kF64, {}, doubles);
+    for (const ElementType type : kElementTypes)
+      writer.write(std::string("/") + name_of(type), type, {&two, 1}, bytes.data());
+    writer.write("/scalar", ElementType::kF64, {}, bytes.data());
     writer.write("/empty", ElementType::kU8, {&none, 1}, nullptr);
     writer.write_attribute("/u8", "nothing", "");
     writer.write_attribute("/u8", "long", std::string(100000, 'x'));
     writer.commit();
   }
   const Hdf5Reader reader(path);
-  double doubles_read[2];
-  int64_t longs_read[2];
-  int8_t small_read[3];
-  uint16_t halves_read[2];
-  double scalar = 0.0;
-  reader.read("/f64", ElementType::kF64, {&two, 1}, doubles_read);
-  reader.read("/i64", ElementType::kI64, {&two, 1}, longs_read);
-  reader.read("/i8", ElementType::kI8, {&three, 1}, small_read);
-  reader.read("/bf16", ElementType::kBF16, {&two, 1}, halves_read);
-  reader.read("/scalar", ElementType::kF64, {}, &scalar);
-  EXPECT_EQ(std::memcmp(doubles, doubles_read, sizeof(doubles)), 0);
-  EXPECT_EQ(std::memcmp(longs, longs_read, sizeof(longs)), 0);
-  EXPECT_EQ(std::memcmp(small, small_read, sizeof(small)), 0);
-  EXPECT_EQ(std::memcmp(halves, halves_read, sizeof(halves)), 0);
-  EXPECT_EQ(reader.type("/u8"), ElementType::kU8);
-  EXPECT_EQ(reader.type("/bf16"), ElementType::kBF16);
-  EXPECT_EQ(scalar, doubles[0]);
-  EXPECT_EQ(reader.read_bytes("/u8"), (std::vector<uint8_t>{0, 255, 10}));
+  std::string read(bytes.size(), '\0');
+  for (const ElementType type : kElementTypes) {
+    const std::string name = std::string("/") + name_of(type);
+    EXPECT_EQ(reader.type(name), type) << name;
+    reader.read(name, type, {&two, 1}, read.data());
+    EXPECT_EQ(read.substr(0, 2 * size_of(type)), bytes.substr(0, 2 * size_of(type))) << name;
+  }
+  reader.read("/scalar", ElementType::kF64, {}, read.data());
+  EXPECT_EQ(read.substr(0, 8), bytes.substr(0, 8));
+  EXPECT_EQ(reader.read_bytes("/u8"), (std::vector<uint8_t>{0x80, 0x3F}));
   EXPECT_TRUE(reader.read_bytes("/empty").empty());
   EXPECT_EQ(reader.string_attribute("/u8", "nothing"), "");
   EXPECT_EQ(reader.string_attribute("/u8", "long"), std::string(100000, 'x'));
@@ -206,22 +189,6 @@ TEST_F(Hdf5FileTest, EqualContentGivesEqualBytes) {
   const std::string second = write(in_folder("second.h5"));
   EXPECT_EQ(first, second);
   EXPECT_EQ(bytes_of(in_folder("first.h5")), bytes_of(in_folder("second.h5")));
-}
-
-TEST_F(Hdf5FileTest, AFlippedByteAnywhereIsRefusedByName) {
-  const std::string path = in_folder("a.h5");
-  write_sample(path);
-  const std::string good = bytes_of(path);
-  ASSERT_GT(good.size(), 1000u);
-  for (size_t at = 0; at < good.size(); at += at < 600 ? 1 : 37) {
-    std::string bad = good;
-    bad[at] = static_cast<char>(bad[at] ^ 0x10);
-    put("a.h5", bad);
-    const std::string message = message_of(ErrorKind::kBadData, [&] { const Hdf5Reader reader(path); });
-    EXPECT_NE(message.find(path), std::string::npos) << "at byte " << at;
-  }
-  put("a.h5", good);
-  EXPECT_NO_THROW(Hdf5Reader{path});
 }
 
 TEST_F(Hdf5FileTest, AMissingFileAndAForeignFileAreTold) {
