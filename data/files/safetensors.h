@@ -27,7 +27,7 @@ using SafeMetadata = std::vector<std::pair<std::string, std::string>>;
 /// outlive the object. Everything is checked before it is used: lengths, types, shapes, and that the tensors
 /// cover the data section without gap or overlap. If the metadata have a digest, it is checked (see
 /// write_safetensors()). Throws DataError kBadData, naming `origin`, NewerFormat if the metadata name a later
-/// format of ours than this program reads; allocates less than twice the header.
+/// format of ours than this program reads.
 class SafetensorsFile {
  public:
   SafetensorsFile(std::span<const uint8_t> bytes, std::string origin);
@@ -41,6 +41,7 @@ class SafetensorsFile {
   const std::string& origin() const { return origin_; }
 
  private:
+  void read_header();
   void refuse_newer() const;
   void check_layout();
   bool is_as_written() const;

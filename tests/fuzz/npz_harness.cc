@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "data/files/npz_reader.h"
+#include "data/files/npz.h"
 
 #include <stdexcept>
 

@@ -13,7 +13,7 @@
 #include "data/files/atomic_file.h"
 #include "data/files/file_io.h"
 #include "data/files/hdf5_reader.h"
-#include "data/files/npz_reader.h"
+#include "data/files/npz.h"
 #include "model/transformer_parameters.h"
 #include "trainer/exchange/marian_config.h"
 #include "trainer/exchange/marian_names.h"

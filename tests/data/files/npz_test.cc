@@ -4,8 +4,7 @@
 #include <cstring>
 
 #include "data/files/atomic_file.h"
-#include "data/files/npz_reader.h"
-#include "data/files/npz_writer.h"
+#include "data/files/npz.h"
 #include "tests/data/test_files.h"
 
 namespace ventris::data {

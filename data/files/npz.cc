@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "data/files/npz_reader.h"
+#include "data/files/npz.h"
 
+#include <fmt/ranges.h>
 #include <zip.h>
+#include <zlib.h>
 
 #include <algorithm>
+#include <limits>
 #include <regex>
 
 #include "data/error.h"
@@ -33,6 +36,29 @@ bool parse_header(const std::string& text, NpzArray& array) {
   for (std::sregex_iterator at(extents.begin(), extents.end(), number), end; at != end; ++at)
     array.shape.push_back(std::stoll(at->str()));
   return array.shape.size() <= kMaxNpzDimensions;
+}
+
+constexpr uint16_t kZipVersion = 20;      // of the zip format: folders and deflate
+constexpr uint16_t kDate = (1 << 5) | 1;  // 1980-01-01, the first day that the format knows
+constexpr uint16_t kNone = 0;             // flags, compression, times, comments, disks
+
+/// Fields of the zip format end to end.
+template <typename... Field>
+std::string fields(Field... values) {
+  std::string bytes;
+  (bytes.append(reinterpret_cast<const char*>(&values), sizeof(values)), ...);
+  return bytes;
+}
+
+std::string npy_header(std::string_view type, std::span<const int64_t> shape) {
+  constexpr size_t kAlignment = 64;  // of the data, from the beginning of the header
+  std::string text = fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}{}), }}", type,
+                                 fmt::join(shape, ", "), shape.size() == 1 ? "," : "");
+  const std::string begin = std::string(kNpyMagic) + '\x01' + '\0';
+  const size_t unpadded = begin.size() + sizeof(uint16_t) + text.size() + 1;
+  text.append((kAlignment - unpadded % kAlignment) % kAlignment, ' ');
+  text += '\n';
+  return begin + fields(static_cast<uint16_t>(text.size())) + text;
 }
 
 }  // namespace
@@ -128,6 +154,38 @@ NpzArray NpzFile::read(std::string_view name) const {
   bytes.erase(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(data_at));
   array.data = std::move(bytes);
   return array;
+}
+
+void NpzWriter::add(const std::string& name, std::string_view type, std::span<const int64_t> shape,
+                    const void* data, size_t bytes) {
+  const std::string header = npy_header(type, shape);
+  const size_t all = header.size() + bytes;
+  const int64_t offset = file_.size();
+  if (all >= UINT32_MAX || offset + static_cast<int64_t>(all) >= int64_t{UINT32_MAX} ||
+      entries_ == std::numeric_limits<uint16_t>::max()) {
+    fail(ErrorKind::kBadConfiguration, "{}: the model does not fit in an npz file, whose limit is 4 GiB",
+         file_.path());
+  }
+  const uLong of_header = crc32_z(0, reinterpret_cast<const Bytef*>(header.data()), header.size());
+  const auto crc = static_cast<uint32_t>(crc32_z(of_header, static_cast<const Bytef*>(data), bytes));
+  const auto entry_bytes = static_cast<uint32_t>(all);
+  const std::string file_name = name + std::string(kSuffix);
+  // What the local header and the directory have in common.
+  const std::string common = fields(kZipVersion, kNone, kNone, kNone, kDate, crc, entry_bytes, entry_bytes,
+                                    static_cast<uint16_t>(file_name.size()), kNone);
+  file_.write(fields(uint32_t{0x04034b50}) + common + file_name + header);
+  file_.write(data, bytes);
+  constexpr uint32_t kNoAttributes = 0;
+  directory_ += fields(uint32_t{0x02014b50}, kZipVersion) + common +
+                fields(kNone, kNone, kNone, kNoAttributes, static_cast<uint32_t>(offset)) + file_name;
+  ++entries_;
+}
+
+void NpzWriter::commit() {
+  const auto at = static_cast<uint32_t>(file_.size());
+  file_.write(directory_ + fields(uint32_t{0x06054b50}, kNone, kNone, entries_, entries_,
+                                  static_cast<uint32_t>(directory_.size()), at, kNone));
+  file_.commit();
 }
 
 }  // namespace ventris::data

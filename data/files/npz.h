@@ -8,6 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "data/files/atomic_file.h"
+
 struct zip;
 
 namespace ventris::data {
@@ -48,6 +50,23 @@ class NpzFile {
   std::unique_ptr<zip, void (*)(zip*)> archive_;
   std::vector<std::string> names_;
   uint64_t array_bytes_ = 0;
+};
+
+/// Writes an npz file of stored entries without times, so that equal arrays give equal bytes. The file
+/// appears under its name at commit().
+class NpzWriter {
+ public:
+  explicit NpzWriter(const std::string& path) : file_(path) {}
+
+  /// A row-major array; `type` in the notation of NumPy.
+  void add(const std::string& name, std::string_view type, std::span<const int64_t> shape, const void* data,
+           size_t bytes);
+  void commit();
+
+ private:
+  AtomicFile file_;
+  std::string directory_;
+  uint16_t entries_ = 0;
 };
 
 }  // namespace ventris::data
