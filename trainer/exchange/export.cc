@@ -5,6 +5,7 @@
 
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "backend/error.h"
 #include "data/files/atomic_file.h"
@@ -24,50 +25,18 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// The file of a format without which no program accepts the folder.
-std::string weights_of(ExportFormat format) {
-  return format == ExportFormat::kCtranslate2   ? "model.bin"
-         : format == ExportFormat::kHuggingface ? "model.safetensors"
-                                                : "model.npz";
-}
-
-/// The formats share file names with different content, so two in one folder would overwrite each other.
-void refuse_another_format(const std::string& folder, const std::string& weights) {
-  for (const char* other : {"model.bin", "model.safetensors", "model.npz"}) {
-    std::error_code error;
-    if (other != weights && fs::exists(fs::path(folder) / other, error)) {
-      fail(ExitCode::kCannotCreate,
-           "{}: holds {}, of another format that uses the same file names. "
-           "Give another folder, or remove that file",
-           folder, other);
-    }
-  }
-}
-
-/// Files that only exports of one vocabulary have, or only those of two. The programs would take an older one
-/// for that of the model.
-std::vector<const char*> vocabularies_of(ExportFormat format, bool shared) {
-  if (format == ExportFormat::kCtranslate2) {
-    return shared
-               ? std::vector{"shared_vocabulary.json", "sentencepiece.model"}
-               : std::vector{"source_vocabulary.json", "target_vocabulary.json", "source.spm", "target.spm"};
-  }
-  if (format == ExportFormat::kMarian) {
-    return shared ? std::vector{kMarianVocabulary}
-                  : std::vector{kMarianSourceVocabulary, kMarianTargetVocabulary};
-  }
-  return shared ? std::vector<const char*>() : std::vector{"target_vocab.json"};
-}
-
-void refuse_other_vocabularies(const std::string& folder, ExportFormat format, bool shared) {
-  for (const char* other : vocabularies_of(format, !shared)) {
-    std::error_code error;
-    if (!fs::exists(fs::path(folder) / other, error)) continue;
-    fail(ExitCode::kCannotCreate,
-         "{}: holds {}, of a model with {}, but this model has {}. Give another folder, or remove that file",
-         folder, other, shared ? "two vocabularies" : "one vocabulary", shared ? "one" : "two");
-  }
-}
+/// Files that only exports of one format, and of one or two vocabularies, have: programs would take an older
+/// one for a part of the model.
+constexpr const char* kTellingFiles[] = {"model.bin",
+                                         "model.safetensors",
+                                         "model.npz",
+                                         "target_vocab.json",
+                                         "shared_vocabulary.json",
+                                         "source_vocabulary.json",
+                                         "target_vocabulary.json",
+                                         kMarianVocabulary,
+                                         kMarianSourceVocabulary,
+                                         kMarianTargetVocabulary};
 
 /// The mark of our folders.
 constexpr const char* kProbesFile = "probe.json";
@@ -88,39 +57,49 @@ bool is_of_an_export(const std::string& folder) {
   }
 }
 
-/// Refuses to replace files that no export of ours wrote.
+/// Refuses to replace files that no export of ours wrote, and to leave some beside the new files that do not
+/// belong to their model.
 void refuse_files_of_others(const std::string& folder, const std::vector<std::string>& files) {
-  if (is_of_an_export(folder)) return;
-  for (const std::string& file : files) {
-    const std::string name = fs::path(file).filename().string();
+  std::set<std::string> names;
+  for (const std::string& file : files) names.insert(fs::path(file).filename().string());
+  const auto is_there = [&](const std::string& name) {
     std::error_code error;  // of a missing file
-    if (fs::symlink_status(fs::path(folder) / name, error).type() == fs::file_type::not_found) continue;
+    return fs::symlink_status(fs::path(folder) / name, error).type() != fs::file_type::not_found;
+  };
+  if (!is_of_an_export(folder)) {
+    for (const std::string& name : names) {
+      if (!is_there(name)) continue;
+      fail(
+          ExitCode::kCannotCreate,
+          "{}: holds {}, which would be replaced, but no export of ours wrote it: the folder has no valid {} of "
+          "one. Give another folder, or remove that file",
+          folder, name, kProbesFile);
+    }
+  }
+  for (const char* other : kTellingFiles) {
+    if (names.contains(other) || !is_there(other)) continue;
     fail(
         ExitCode::kCannotCreate,
-        "{}: holds {}, which would be replaced, but no export of ours wrote it: the folder has no valid {} of one. "
-        "Give another folder, or remove that file",
-        folder, name, kProbesFile);
+        "{}: holds {}, of another format or another number of vocabularies than the new model, for a part of "
+        "which programs would take it. Give another folder, or remove that file",
+        folder, other);
   }
 }
 
 std::vector<std::string> write_folder(Context& context, const LoadedModel& model, ExportFormat format,
                                       const std::string& output, const std::string& probes,
                                       FilePrecision precision) {
-  const std::string weights = weights_of(format);
-  refuse_another_format(output, weights);
-  refuse_other_vocabularies(output, format, model.tokenizers->shared());
   data::AtomicFolder folder(output);
-  const auto write = [&](const std::string& to) {
-    if (format == ExportFormat::kCtranslate2) return export_ctranslate2(context, model, to, precision);
-    if (format == ExportFormat::kHuggingface) return export_huggingface(context, model, to, precision);
-    return export_marian(context, model, to);
-  };
-  std::vector<std::string> files = write(folder.written_in());
+  const std::string& to = folder.written_in();
+  std::vector<std::string> files =
+      format == ExportFormat::kCtranslate2   ? export_ctranslate2(context, model, to, precision)
+      : format == ExportFormat::kHuggingface ? export_huggingface(context, model, to, precision)
+                                             : export_marian(context, model, to);
   nlohmann::json proof = data::read_json(probes);
   proof[data::kFormatKey] = data::kProbesFormat;
-  files.push_back(write_in_folder(folder.written_in(), kProbesFile, data::utf8_json_text(proof) + "\n"));
+  files.push_back(write_in_folder(to, kProbesFile, data::utf8_json_text(proof) + "\n"));
   refuse_files_of_others(output, files);
-  folder.commit(weights, kProbesFile);
+  folder.commit(fs::path(files.front()).filename().string(), kProbesFile);
   for (std::string& file : files) file = (fs::path(output) / fs::path(file).filename()).string();
   return files;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/core.h>
 
+#include <concepts>
 #include <cstdint>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -56,12 +57,10 @@ class ModelFile {
     for (float& scale : quantized.scales) scale = scale > 0.0F ? int8_inverse(scale) : 1.0F;
     add(name + "_scale", {matrix.rows}, kF32, bytes_of(quantized.scales));
   }
-  void add(const std::string& name, int8_t value) {
-    begin(name, {}, kI8, sizeof(value));
-    put(value);
-  }
-  void add(const std::string& name, int16_t value) {
-    begin(name, {}, kI16, sizeof(value));
+  template <std::integral T>
+  void add(const std::string& name, T value) {
+    static_assert(sizeof(T) <= 2);
+    begin(name, {}, sizeof(T) == 1 ? kI8 : kI16, sizeof(value));
     put(value);
   }
   void alias(const std::string& name, const std::string& variable) { aliases_.emplace_back(name, variable); }

@@ -11,8 +11,9 @@
 
 namespace ventris {
 
-/// Each writes its files into the existing `folder` and returns their paths. Requires that the format can
-/// express the model (trainer/files/export_limits.h) and that its parameters are rounded to the precision.
+/// Each writes its files into the existing `folder` and returns their paths, first the file of the
+/// parameters, without which no program accepts the folder. Requires that the format can express the model
+/// (trainer/files/export_limits.h) and that its parameters are rounded to the precision.
 std::vector<std::string> export_ctranslate2(Context& context, const LoadedModel& model,
                                             const std::string& folder, FilePrecision precision);
 std::vector<std::string> export_huggingface(Context& context, const LoadedModel& model,

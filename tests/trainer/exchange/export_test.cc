@@ -131,13 +131,13 @@ TEST_F(Export, OfTwoVocabulariesHasAFileForEach) {
   const auto shared = load(zero_begin());
   const auto refuse = [&](ExportFormat format, const std::string& file) {
     expect_failure<Error>([&] { write(*shared, format, name_of(format)); }, ExitCode::kCannotCreate,
-                          {name_of(format), file, "two vocabularies"});
+                          {name_of(format), file, "another number of vocabularies"});
   };
   refuse(ExportFormat::kCtranslate2, "source_vocabulary.json");
   refuse(ExportFormat::kHuggingface, "target_vocab.json");
   write(*shared, ExportFormat::kCtranslate2, "shared");
   expect_failure<Error>([&] { write(*model, ExportFormat::kCtranslate2, "shared"); }, ExitCode::kCannotCreate,
-                        {"shared_vocabulary.json", "one vocabulary"});
+                        {"shared_vocabulary.json", "another number of vocabularies"});
 }
 
 TEST_F(Export, ImportOfMarianTakesTheIdsOfEachSide) {
@@ -284,11 +284,6 @@ TEST_F(Export, ProbesOfAnotherFormAreRefused) {
   }
   const std::string too_long = to_json(probes) + std::string(kMaxJsonBytes, ' ');
   expect_failure<Error>([&] { probes_from_json(too_long, "a test"); }, ExitCode::kBadData, {"a test"});
-  std::string cut = to_json(probes);  // the first of the top tokens with 2^32 added
-  const size_t tokens = cut.find("\"top_words\":[") + std::string("\"top_words\":[").size();
-  const size_t digits = cut.find(',', tokens) - tokens;
-  cut.replace(tokens, digits, std::to_string((int64_t{1} << 32) + std::stoll(cut.substr(tokens, digits))));
-  expect_failure<Error>([&] { probes_from_json(cut, "a test"); }, ExitCode::kBadData, {"a test"});
   std::vector<Probe> beyond = probes;
   beyond[0].target[0] = 64;
   expect_failure<Error>([&] { check_probes(context_, *model, beyond, 1e-3); }, ExitCode::kBadData,
