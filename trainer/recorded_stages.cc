@@ -9,8 +9,8 @@
 
 #include "data/files/hdf5_reader.h"
 #include "data/files/json_text.h"
-#include "trainer/files/json_number.h"
 #include "trainer/files/json_text.h"
+#include "trainer/files/json_value.h"
 #include "trainer/files/run_folder.h"
 #include "trainer/metrics.h"
 

@@ -20,7 +20,6 @@
 #include "trainer/files/mix_state.h"
 #include "trainer/files/run_folder.h"
 #include "trainer/files/sound_state.h"
-#include "trainer/files/unsound_state.h"
 #include "trainer/progress.h"
 #include "trainer/replicas.h"
 #include "trainer/resume_signature.h"

@@ -21,8 +21,8 @@
 #include "data/files/file_io.h"
 #include "data/files/json_text.h"
 #include "trainer/files/event_file.h"
-#include "trainer/files/json_number.h"
 #include "trainer/files/json_text.h"
+#include "trainer/files/json_value.h"
 #include "trainer/files/metric_events.h"
 #include "trainer/files/metrics_reader.h"
 

@@ -106,8 +106,8 @@ class ForeignHdf5(support.CommandLineTest):
             return lambda name, value: change(value) if name == BIAS else value
 
         for change, says in (
-            (tensor(lambda value: value.astype(numpy.float64)), ["/" + BIAS, "is f64", "expected f32"]),
-            (tensor(lambda value: numpy.float32(3)), [BIAS.removeprefix("model/"), "has shape []"]),
+            (tensor(lambda value: value.astype(numpy.float64)), [BIAS.removeprefix("model/"), "is f64 [", "needs f32 ["]),
+            (tensor(lambda value: numpy.float32(3)), [BIAS.removeprefix("model/"), "is f32 [], but"]),
             (tensor(lambda value: NULL), [f"/{BIAS} has a null dataspace (no elements), where an array of f32 ["]),
             (tensor(lambda value: None), [BIAS.removeprefix("model/"), "is missing"]),
             (lambda name, value: None if name == "tokenizer" else value, ["no dataset /tokenizer"]),

@@ -200,7 +200,7 @@ class Init(support.RunTest):
         for change, says in (
             (first_number("adam/v", -1.0), "a negative number in /adam/v"),
             (first_number("adam/m", math.nan), "NaN or Inf in /adam/m"),
-            (attribute("skipped_steps", STEPS + 1), f"{STEPS + 1} skipped steps at step {STEPS}"),
+            (attribute("skipped_steps", STEPS + 1), f"skipped_steps {STEPS + 1} at step {STEPS}"),
             (attribute("initial_updates", -STEPS), "initial_updates"),
             (attribute("step", 2**62), "in step"),
         ):

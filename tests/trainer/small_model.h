@@ -16,8 +16,21 @@
 #include "data/text/tokenizer_training.h"
 #include "model/parameters.h"
 #include "model/transformer_parameters.h"
+#include "trainer/files/checkpoint.h"
 
-namespace ventris::testing {
+namespace ventris {
+
+/// Writes a checkpoint from the live training state; returns its path.
+inline std::string save_checkpoint(Context& context, const std::string& model_dir, const TrainingState& state,
+                                   const TransformerConfig& config, const ParameterStore& store,
+                                   const OptimizerState& optimizer, const data::TokenizerModels& tokenizers,
+                                   const std::string& provenance) {
+  CheckpointSnapshot snapshot(context, store, static_cast<bool>(optimizer.average));
+  snapshot.take(state, optimizer);
+  return write_checkpoint(model_dir, snapshot, config, tokenizers, provenance);
+}
+
+namespace testing {
 
 /// A SentencePiece model of 64 tokens.
 inline const std::string& small_tokenizer_model() {
@@ -117,4 +130,5 @@ void expect_failure(Action&& action, Code code, const std::vector<std::string>& 
   }
 }
 
-}  // namespace ventris::testing
+}  // namespace testing
+}  // namespace ventris

@@ -19,6 +19,7 @@
 #include "backend/error.h"
 #include "data/corpus.h"
 #include "data/files/json_text.h"
+#include "tests/trainer/small_model.h"
 #include "tests/trainer/training_fixture.h"
 #include "trainer/files/run_folder.h"
 #include "trainer/signals.h"
@@ -197,7 +198,7 @@ TEST_F(TrainTest, CheckpointsOfAnUnsoundStateArePassedOverByName) {
       {"-1 in epoch_index", [](LoadedState& of) { of.state.position.index = -1; }},
       {"9007199254740993 in target_tokens",
        [](LoadedState& of) { of.state.target_tokens = (int64_t{1} << 53) + 1; }},
-      {"100 skipped steps at step", [](LoadedState& of) { of.state.skipped_steps = 100; }},
+      {"skipped_steps 100 at step", [](LoadedState& of) { of.state.skipped_steps = 100; }},
       {"best_step 99 at step", [](LoadedState& of) { of.state.best_step = 99; }},
       {"a negative number in elapsed_seconds", [](LoadedState& of) { of.state.elapsed_seconds = -1.0; }},
       {"NaN or Inf in elapsed_seconds", [](LoadedState& of) { of.state.elapsed_seconds = std::nan(""); }},

@@ -79,13 +79,10 @@ std::string write_tensors(const std::string& path, Context& context, const Loade
   std::vector<data::SafeTensor> tensors;
   for (const Entry& entry : layout.entries()) {
     const LogicalParameter* parameter = model.store.find(entry.parameter);
-    data::SafeTensor tensor{.name = entry.name, .type = "F32", .shape = {parameter->cols}};
-    if (precision_of(*parameter, precision) == FilePrecision::kBF16) tensor.type = "BF16";
-    if (!parameter->vector) {
-      tensor.shape = {parameter->rows, parameter->cols};
-      if (entry.transpose) std::swap(tensor.shape[0], tensor.shape[1]);
-    }
-    tensors.push_back(tensor);
+    std::vector<int64_t> shape = shape_in_files(*parameter);
+    if (entry.transpose) std::swap(shape.front(), shape.back());
+    const bool bf16 = precision_of(*parameter, precision) == FilePrecision::kBF16;
+    tensors.push_back({.name = entry.name, .type = bf16 ? "BF16" : "F32", .shape = shape});
   }
   const int64_t tokens = model.config.vocab_size;
   tensors.push_back({.name = "final_logits_bias", .type = "F32", .shape = {1, tokens}});
@@ -105,8 +102,7 @@ std::string write_tensors(const std::string& path, Context& context, const Loade
       if (entry.transpose) array = transposed(array);
     }
     if (tensor.type != "BF16") return bytes_of(array.values);
-    rounded = bf16_values(array.values);
-    return bytes_of(rounded);
+    return bytes_of(rounded = bf16_values(array.values));
   });
   return path;
 }

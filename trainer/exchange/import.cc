@@ -39,10 +39,9 @@ std::string beside(const std::string& model, const char* name) {
   return (fs::path(model).parent_path() / name).string();
 }
 
-/// The bytes of an f32 matrix, ignoring leading dimensions of size 1.
-std::vector<uint8_t> f32_matrix(const data::NpzFile& file, const std::string& name, int64_t rows,
-                                int64_t cols) {
-  data::NpzArray array = file.read(name);
+/// An f32 matrix, ignoring leading dimensions of size 1.
+Array f32_matrix(const data::NpzFile& file, const std::string& name, int64_t rows, int64_t cols) {
+  const data::NpzArray array = file.read(name);
   std::vector<int64_t> shape = array.shape;
   while (shape.size() > 2 && shape.front() == 1) shape.erase(shape.begin());
   if (shape.size() == 1) shape.insert(shape.begin(), 1);
@@ -50,7 +49,10 @@ std::vector<uint8_t> f32_matrix(const data::NpzFile& file, const std::string& na
     fail(ExitCode::kBadData, "{}: array {} is not of f32 with shape [{}, {}] in rows", file.origin(), name,
          rows, cols);
   }
-  return std::move(array.data);
+  Array matrix{.rows = rows, .cols = cols, .vector = false, .values = {}};
+  matrix.values.resize(array.data.size() / sizeof(float));
+  std::memcpy(matrix.values.data(), array.data.data(), array.data.size());
+  return matrix;
 }
 
 /// The name of a parameter's array in this file.
@@ -61,19 +63,11 @@ std::string npz_name(const data::NpzFile& file, const std::string& parameter, bo
   return of_old_version ? kMarianTransposedOutputWeight : name;
 }
 
-/// The bytes of a parameter in Marian's order of rows.
-std::vector<uint8_t> read_npz_parameter(const data::NpzFile& file, const LogicalParameter& parameter,
-                                        bool pre_norm) {
+/// A parameter in Marian's order of rows.
+Array read_npz_parameter(const data::NpzFile& file, const LogicalParameter& parameter, bool pre_norm) {
   const std::string name = npz_name(file, parameter.name, pre_norm);
   if (name != kMarianTransposedOutputWeight) return f32_matrix(file, name, parameter.rows, parameter.cols);
-  const std::vector<uint8_t> bytes =
-      f32_matrix(file, kMarianTransposedOutputWeight, parameter.cols, parameter.rows);
-  Array array{.rows = parameter.cols, .cols = parameter.rows, .vector = false, .values = {}};
-  array.values.resize(bytes.size() / sizeof(float));
-  std::memcpy(array.values.data(), bytes.data(), bytes.size());
-  array = transposed(array);
-  const auto* const first = reinterpret_cast<const uint8_t*>(array.values.data());
-  return {first, first + bytes.size()};
+  return transposed(f32_matrix(file, name, parameter.cols, parameter.rows));
 }
 
 /// Refuses a file whose arrays are not those of its configuration: a model without one of them, or with
@@ -83,18 +77,20 @@ void check_arrays(const data::NpzFile& file, const ParameterStore& store, bool p
   for (const LogicalParameter& parameter : store.logical())
     needed.push_back(npz_name(file, parameter.name, pre_norm));
   if (bias) needed.emplace_back(kMarianOutputBias);
-  const auto missing = std::find_if(needed.begin(), needed.end(),
-                                    [&](const std::string& name) { return !file.contains(name); });
-  const auto unknown = std::find_if(file.names().begin(), file.names().end(), [&](const std::string& name) {
-    return !name.starts_with(kMarianSpecial) && std::find(needed.begin(), needed.end(), name) == needed.end();
-  });
-  if (missing == needed.end() && unknown == file.names().end()) return;
   std::string what;
-  if (missing != needed.end()) what = fmt::format("array '{}' is missing", *missing);
-  if (unknown != file.names().end())
-    what += fmt::format("{}array '{}' is unknown", what.empty() ? "" : " and ", *unknown);
-  const bool of_bias = (missing != needed.end() && *missing == kMarianOutputBias) ||
-                       (unknown != file.names().end() && *unknown == kMarianOutputBias);
+  bool of_bias = false;
+  const auto differs = [&](const std::string& name, const char* how) {
+    what += fmt::format("{}array '{}' is {}", what.empty() ? "" : " and ", name, how);
+    of_bias = of_bias || name == kMarianOutputBias;
+  };
+  const auto missing =
+      std::ranges::find_if_not(needed, [&](const auto& name) { return file.contains(name); });
+  const auto unknown = std::ranges::find_if(file.names(), [&](const std::string& name) {
+    return !name.starts_with(kMarianSpecial) && std::ranges::find(needed, name) == needed.end();
+  });
+  if (missing != needed.end()) differs(*missing, "missing");
+  if (unknown != file.names().end()) differs(*unknown, "unknown");
+  if (what.empty()) return;
   fail(ExitCode::kBadData,
        "{}: {}; expected exactly the arrays of the model that {} in the file describes{}. The file is "
        "damaged, was changed, or is of a model that ours cannot compute",
@@ -105,9 +101,7 @@ void check_arrays(const data::NpzFile& file, const ParameterStore& store, bool p
 /// The bias of Marian's output layer by its ids, or empty if it has none or only zeros.
 std::vector<float> output_bias(const data::NpzFile& file, const TransformerConfig& config) {
   if (!config.output_bias || !file.contains(kMarianOutputBias)) return {};
-  const std::vector<uint8_t> bytes = f32_matrix(file, kMarianOutputBias, 1, config.vocab_size);
-  std::vector<float> bias(bytes.size() / sizeof(float));
-  std::memcpy(bias.data(), bytes.data(), bytes.size());
+  std::vector<float> bias = f32_matrix(file, kMarianOutputBias, 1, config.vocab_size).values;
   const bool zeros = std::all_of(bias.begin(), bias.end(), [](float x) { return x == 0.0F; });
   return zeros ? std::vector<float>() : bias;
 }
@@ -166,8 +160,7 @@ std::vector<int32_t> token_ids(const std::string& path, const data::Tokenizer& t
     std::iota(same.begin(), same.end(), 0);
     return same;
   }
-  const std::vector<uint8_t> vocabulary = data::read_file(path, data::kMaxTokenizerBytes);
-  return marian_token_ids({reinterpret_cast<const char*>(vocabulary.data()), vocabulary.size()},
+  return marian_token_ids(text_of_bytes(data::read_file(path, data::kMaxTokenizerBytes)),
                           side.empty() ? path : fmt::format("{}, the {} vocabulary", path, side),
                           tokenizer.vocab_size(),
                           [&](std::string_view token) { return tokenizer.find(token); });
@@ -193,27 +186,24 @@ std::unique_ptr<LoadedModel> import_marian(Context& context, const ImportOptions
       token_ids(sides.source.vocabulary, model->tokenizers->source(), shared ? "" : "source");
   const std::vector<int32_t> ids =
       token_ids(sides.target.vocabulary, model->tokenizers->target(), shared ? "" : "target");
-  fill_parameters(
-      context, model->store, model->store.values(), options.input, ChannelOrder::kSinesFirst,
-      [&](const LogicalParameter& parameter, std::vector<float>& values) {
-        if (parameter.name == kOutputBias) {
-          std::transform(ids.begin(), ids.end(), values.begin(),
-                         [&](int32_t id) { return bias[static_cast<size_t>(id)]; });
-          return;
-        }
-        const std::vector<uint8_t> read = read_npz_parameter(file, parameter, config.pre_norm);
-        if (!is_table(parameter.name)) {
-          std::memcpy(values.data(), read.data(), read.size());
-          return;
-        }
-        const std::vector<int32_t>& rows = parameter.name == kSourceEmbedding ? source_ids : ids;
-        const size_t row_bytes = static_cast<size_t>(parameter.cols) * sizeof(float);
-        for (size_t token = 0; token < rows.size(); ++token) {
-          std::memcpy(values.data() + token * static_cast<size_t>(parameter.cols),
-                      read.data() + static_cast<size_t>(rows[token]) * row_bytes, row_bytes);
-        }
-      },
-      OnFailure::kLoseValues);
+  fill_parameters(context, model->store, model->store.values(), options.input, ChannelOrder::kSinesFirst,
+                  [&](const LogicalParameter& parameter, std::vector<float>& values) {
+                    if (parameter.name == kOutputBias) {
+                      std::transform(ids.begin(), ids.end(), values.begin(),
+                                     [&](int32_t id) { return bias[static_cast<size_t>(id)]; });
+                      return;
+                    }
+                    const Array read = read_npz_parameter(file, parameter, config.pre_norm);
+                    if (!is_table(parameter.name)) {
+                      values = read.values;
+                      return;
+                    }
+                    const std::vector<int32_t>& rows = parameter.name == kSourceEmbedding ? source_ids : ids;
+                    for (size_t token = 0; token < rows.size(); ++token) {
+                      std::copy_n(read.values.data() + rows[token] * parameter.cols, parameter.cols,
+                                  values.data() + static_cast<int64_t>(token) * parameter.cols);
+                    }
+                  });
   return model;
 }
 

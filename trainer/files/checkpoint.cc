@@ -14,13 +14,10 @@
 #include "trainer/files/model_files.h"
 #include "trainer/files/run_folder.h"
 #include "trainer/files/sound_state.h"
-#include "trainer/files/unsound_state.h"
 #include "trainer/files/weights.h"
 
 namespace ventris {
 namespace {
-
-constexpr const char* kValidSignature = "valid_signature";
 
 void check_flat(const OptimizerState& optimizer, const ParameterStore& store) {
   const auto check = [&](ConstTensor flat, const char* name) {
@@ -40,9 +37,9 @@ int64_t expected_bytes(const CheckpointSnapshot& snapshot, const data::Tokenizer
   const ParameterStore& store = snapshot.store();
   const int64_t copies = snapshot.average() ? 2 : 1;
   const TrainingState& state = snapshot.state();
-  const size_t texts = tokenizers.target.size() + tokenizers.source.size() + state.resume_signature.size() +
-                       state.valid_signature.size() + state.environment.size() +
-                       state.product_choices.size() + mix_json(state.mix, state.position.mix).size();
+  size_t texts =
+      tokenizers.target.size() + tokenizers.source.size() + mix_json(state.mix, state.position.mix).size();
+  for_each_text(state, [&](const char*, const std::string& text, bool) { texts += text.size(); });
   const int64_t floats = copies * store.parameter_count() + 2 * store.flat_size();
   return floats * static_cast<int64_t>(sizeof(float)) + static_cast<int64_t>(texts) + kBytesOfNumbers +
          (copies * static_cast<int64_t>(store.logical().size()) + 8) * kBytesToDescribe;
@@ -104,15 +101,9 @@ TrainingState read_state(const data::Hdf5Reader& reader) {
       value = reader.int_attribute("/", key);
     }
   });
-  read.valid_metric = reader.string_attribute("/", "valid_metric");
-  if (reader.has_attribute("/", kValidSignature))
-    read.valid_signature = reader.string_attribute("/", kValidSignature);
-  read.corpus_digest = reader.string_attribute("/", "corpus_digest");
-  read.resume_signature = reader.string_attribute("/", "resume_signature");
-  if (reader.has_attribute("/", "environment"))
-    read.environment = reader.string_attribute("/", "environment");
-  if (reader.has_attribute("/", "product_choices"))
-    read.product_choices = reader.string_attribute("/", "product_choices");
+  for_each_text(read, [&](const char* key, std::string& text, bool always) {
+    if (always || reader.has_attribute("/", key)) text = reader.string_attribute("/", key);
+  });
   if (reader.has_attribute("/", kMixAttribute)) {
     read_mix_json(reader.string_attribute("/", kMixAttribute), reader.path(), read.mix, read.position.mix);
   }
@@ -178,26 +169,14 @@ std::string write_checkpoint(const std::string& model_dir, const CheckpointSnaps
   writer.write_attribute("/", "provenance", provenance);
   for_each_number(state,
                   [&](const char* name, const auto& value) { writer.write_attribute("/", name, value); });
-  writer.write_attribute("/", "valid_metric", state.valid_metric);
-  if (!state.valid_signature.empty()) writer.write_attribute("/", kValidSignature, state.valid_signature);
-  writer.write_attribute("/", "corpus_digest", state.corpus_digest);
-  writer.write_attribute("/", "resume_signature", state.resume_signature);
-  if (!state.environment.empty()) writer.write_attribute("/", "environment", state.environment);
-  if (!state.product_choices.empty()) writer.write_attribute("/", "product_choices", state.product_choices);
+  for_each_text(state, [&](const char* name, const std::string& text, bool always) {
+    if (always || !text.empty()) writer.write_attribute("/", name, text);
+  });
   if (!state.mix.plan.empty())
     writer.write_attribute("/", kMixAttribute, mix_json(state.mix, state.position.mix));
   writer.commit();
   writer.verify();
   return path;
-}
-
-std::string save_checkpoint(Context& context, const std::string& model_dir, const TrainingState& state,
-                            const TransformerConfig& config, const ParameterStore& store,
-                            const OptimizerState& optimizer, const data::TokenizerModels& tokenizers,
-                            const std::string& provenance) {
-  CheckpointSnapshot snapshot(context, store, static_cast<bool>(optimizer.average));
-  snapshot.take(state, optimizer);
-  return write_checkpoint(model_dir, snapshot, config, tokenizers, provenance);
 }
 
 void load_checkpoint(Context& context, const data::Hdf5Reader& reader, const TransformerConfig& config,

@@ -63,12 +63,6 @@ std::string write_checkpoint(const std::string& model_dir, const CheckpointSnaps
                              const TransformerConfig& config, const data::TokenizerModels& tokenizers,
                              const std::string& provenance);
 
-/// The same from the live training state, in one call.
-std::string save_checkpoint(Context& context, const std::string& model_dir, const TrainingState& state,
-                            const TransformerConfig& config, const ParameterStore& store,
-                            const OptimizerState& optimizer, const data::TokenizerModels& tokenizers,
-                            const std::string& provenance);
-
 /// Fills store (masters, on the context's device), optimizer and state, in one read of the file. Throws
 /// kBadData if it is of another kind or another model, or without a required average, and UnsoundState: then
 /// the contents of the arguments are undefined.

@@ -17,8 +17,10 @@ bool is_multiplied(const LogicalParameter& parameter) {
   return is_table(parameter.name) || parameter.name.ends_with("/weight");
 }
 
-size_t element_size(FilePrecision precision) {
-  return precision == FilePrecision::kInt8 ? 1 : precision == FilePrecision::kBF16 ? 2 : sizeof(float);
+data::ElementType element_type_of(FilePrecision precision) {
+  return precision == FilePrecision::kInt8   ? data::ElementType::kI8
+         : precision == FilePrecision::kBF16 ? data::ElementType::kBF16
+                                             : data::ElementType::kF32;
 }
 
 /// Calls each(element, output) for all elements of a matrix in rows.
@@ -73,14 +75,30 @@ FilePrecision precision_of(const LogicalParameter& parameter, FilePrecision file
   return is_multiplied(parameter) ? file : FilePrecision::kF32;
 }
 
-int64_t bytes_in_file(const LogicalParameter& parameter, FilePrecision file) {
+std::vector<StoredArray> arrays_of(const LogicalParameter& parameter, FilePrecision file) {
   const FilePrecision precision = precision_of(parameter, file);
-  int64_t scales = 0;
+  std::vector<StoredArray> arrays = {{parameter.name, element_type_of(precision), shape_in_files(parameter)}};
   if (precision == FilePrecision::kInt8) {
-    scales = outputs_of(parameter) == Outputs::kRows ? parameter.rows : parameter.cols;
+    arrays.push_back(
+        {std::string(kScales) + parameter.name, data::ElementType::kF32, shape_of_scales(parameter)});
   }
-  return parameter.rows * parameter.cols * static_cast<int64_t>(element_size(precision)) +
-         scales * static_cast<int64_t>(sizeof(float));
+  return arrays;
+}
+
+std::string_view StoredValues::bytes(std::string_view name) {
+  const bool scales = name.starts_with(kScales);
+  const LogicalParameter& parameter = *arrays_.store().find(name.substr(scales ? kScales.size() : 0));
+  array_ = arrays_.get(parameter.name);
+  switch (precision_of(parameter, precision_)) {
+    case FilePrecision::kF32:
+      break;
+    case FilePrecision::kBF16:
+      return bytes_of(rounded_ = bf16_values(array_.values));
+    case FilePrecision::kInt8:
+      matrix_ = int8_matrix(array_, outputs_of(parameter));
+      return scales ? bytes_of(matrix_.scales) : bytes_of(matrix_.values);
+  }
+  return bytes_of(array_.values);
 }
 
 Outputs outputs_of(const LogicalParameter& parameter) {
@@ -119,21 +137,19 @@ void round_parameters(Context& context, ParameterStore& store, FilePrecision pre
                       const std::string& origin) {
   if (precision == FilePrecision::kF32) return;
   const ModelArrays arrays(context, store, ChannelOrder::kPairs);
-  fill_parameters(
-      context, store, store.values(), origin, ChannelOrder::kPairs,
-      [&](const LogicalParameter& parameter, std::vector<float>& values) {
-        Array array = arrays.get(parameter.name);
-        if (precision_of(parameter, precision) != FilePrecision::kF32) {
-          round_values(parameter, precision, array);
-        }
-        if (!std::all_of(array.values.begin(), array.values.end(),
-                         [](float x) { return std::isfinite(x); })) {
-          fail(ExitCode::kBadData, "{}: parameter {} holds a number that is too large for {}", origin,
-               parameter.name, name_of(precision));
-        }
-        values = std::move(array.values);
-      },
-      OnFailure::kLoseValues);
+  fill_parameters(context, store, store.values(), origin, ChannelOrder::kPairs,
+                  [&](const LogicalParameter& parameter, std::vector<float>& values) {
+                    Array array = arrays.get(parameter.name);
+                    if (precision_of(parameter, precision) != FilePrecision::kF32) {
+                      round_values(parameter, precision, array);
+                    }
+                    if (!std::all_of(array.values.begin(), array.values.end(),
+                                     [](float x) { return std::isfinite(x); })) {
+                      fail(ExitCode::kBadData, "{}: parameter {} holds a number that is too large for {}",
+                           origin, parameter.name, name_of(precision));
+                    }
+                    values = std::move(array.values);
+                  });
 }
 
 void widen(const LogicalParameter& parameter, FilePrecision precision, const uint8_t* from,
@@ -166,7 +182,8 @@ void widen(const LogicalParameter& parameter, FilePrecision precision, const uin
 
 uint8_t* end_of(std::vector<float>& values, FilePrecision precision) {
   const size_t bytes = values.size() * sizeof(float);
-  return reinterpret_cast<uint8_t*>(values.data()) + bytes - values.size() * element_size(precision);
+  return reinterpret_cast<uint8_t*>(values.data()) + bytes -
+         values.size() * size_of(element_type_of(precision));
 }
 
 }  // namespace ventris

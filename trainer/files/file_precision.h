@@ -3,9 +3,11 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "backend/dtype.h"
+#include "data/files/element_type.h"
 #include "model/parameters.h"
 #include "trainer/files/model_arrays.h"
 
@@ -25,8 +27,17 @@ FilePrecision precision_named(const std::string& name, const std::string& origin
 
 /// The element type of a parameter in a file of that precision: f32 if it is not multiplied.
 FilePrecision precision_of(const LogicalParameter& parameter, FilePrecision file);
-/// Bytes of its values in the file, with their scales.
-int64_t bytes_in_file(const LogicalParameter& parameter, FilePrecision file);
+
+/// An array by which a file holds a parameter: its values under its name, or the scales of one in int8 under
+/// that name after kScales.
+struct StoredArray {
+  std::string name;
+  data::ElementType type;
+  std::vector<int64_t> shape;
+};
+inline constexpr std::string_view kScales = "scales/";
+/// Those of a parameter: its values, and in int8 then its scales.
+std::vector<StoredArray> arrays_of(const LogicalParameter& parameter, FilePrecision file);
 
 /// The dimension of the outputs of a matrix, each with one scale: columns for weights [in, out], rows for the
 /// embedding [tokens, d_model].
@@ -42,6 +53,22 @@ struct Int8Matrix {
 };
 Int8Matrix int8_matrix(const Array& matrix, Outputs outputs);
 std::vector<BF16> bf16_values(const std::vector<float>& values);
+
+/// The bytes of arrays in files of that precision, for which the values must be rounded with
+/// round_parameters(). `arrays` must outlive the object.
+class StoredValues {
+ public:
+  StoredValues(const ModelArrays& arrays, FilePrecision precision) : arrays_(arrays), precision_(precision) {}
+  /// Of the array of that name (StoredArray); valid until the next call.
+  std::string_view bytes(std::string_view name);
+
+ private:
+  const ModelArrays& arrays_;
+  const FilePrecision precision_;
+  Array array_;
+  std::vector<BF16> rounded_;
+  Int8Matrix matrix_;
+};
 
 /// Rounds the matrices of a store in f32 to values that a file of that precision holds exactly; rounding
 /// twice has no effect. Throws Error(kBadData), naming `origin` and the parameter, if a number is too large

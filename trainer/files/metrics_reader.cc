@@ -7,8 +7,8 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <charconv>
 #include <chrono>
+#include <cstdio>
 #include <cstring>
 #include <fstream>
 #include <limits>
@@ -17,8 +17,8 @@
 #include <utility>
 
 #include "backend/error.h"
-#include "trainer/files/json_number.h"
 #include "trainer/files/json_text.h"
+#include "trainer/files/json_value.h"
 #include "trainer/files/metric_events.h"
 #include "trainer/text.h"
 
@@ -227,25 +227,18 @@ LogLine next_log_line(std::istream& in, std::string& line) {
   return too_long ? LogLine::kTooLong : LogLine::kTorn;
 }
 
-double seconds_of_utc(std::string_view time) {
-  constexpr std::string_view kForm = "0000-00-00T00:00:00.000Z";
-  if (time.size() != kForm.size()) return std::numeric_limits<double>::quiet_NaN();
-  for (size_t i = 0; i < kForm.size(); ++i) {
-    const bool right = kForm[i] == '0' ? time[i] >= '0' && time[i] <= '9' : time[i] == kForm[i];
-    if (!right) return std::numeric_limits<double>::quiet_NaN();
-  }
-  const auto number = [&](size_t begin, size_t size) {
-    int value = 0;
-    std::from_chars(time.data() + begin, time.data() + begin + size, value);
-    return value;
-  };
-  const std::chrono::year_month_day date{std::chrono::year(number(0, 4)),
-                                         std::chrono::month(static_cast<unsigned>(number(5, 2))),
-                                         std::chrono::day(static_cast<unsigned>(number(8, 2)))};
-  if (!date.ok()) return std::numeric_limits<double>::quiet_NaN();
+double seconds_of_utc(const std::string& time) {
+  constexpr int kSize = 24;
+  int year = 0, hours = 0, minutes = 0, seconds = 0, milliseconds = 0, size = 0;
+  unsigned month = 0, day = 0;
+  const int read = std::sscanf(time.c_str(), "%4d-%2u-%2uT%2d:%2d:%2d.%3dZ%n", &year, &month, &day, &hours,
+                               &minutes, &seconds, &milliseconds, &size);
+  const std::chrono::year_month_day date{std::chrono::year(year), std::chrono::month(month),
+                                         std::chrono::day(day)};
+  if (read != 7 || size != kSize || time.size() != kSize || !date.ok())
+    return std::numeric_limits<double>::quiet_NaN();
   const auto days = static_cast<double>(std::chrono::sys_days(date).time_since_epoch().count());
-  return days * 86400.0 + number(11, 2) * 3600.0 + number(14, 2) * 60.0 + number(17, 2) +
-         number(20, 3) / 1000.0;
+  return days * 86400.0 + hours * 3600.0 + minutes * 60.0 + seconds + milliseconds / 1000.0;
 }
 
 const char* name_of(MetricsMark::Kind kind) {

@@ -12,7 +12,7 @@
 namespace ventris {
 
 /// Seconds since 1970 of a time as now_utc() writes it, or NaN.
-double seconds_of_utc(std::string_view time);
+double seconds_of_utc(const std::string& time);
 
 /// Where in a run a value was logged.
 struct MetricsPlace {

@@ -6,8 +6,8 @@
 
 #include "backend/error.h"
 #include "data/error.h"
-#include "trainer/files/json_number.h"
 #include "trainer/files/json_text.h"
+#include "trainer/files/json_value.h"
 
 namespace ventris {
 namespace {
@@ -15,41 +15,6 @@ namespace {
 using nlohmann::json;
 
 constexpr int64_t kMaxMixCount = int64_t{1} << 53;
-
-/// Reads the members of the object; `origin` is named in errors.
-class Members {
- public:
-  Members(const json& object, const std::string& origin) : object_(object), origin_(origin) {}
-
-  const json& at(const char* key) const {
-    if (!object_.is_object() || !object_.contains(key)) refuse(key);
-    return object_[key];
-  }
-  const json& array(const char* key) const {
-    if (!at(key).is_array()) refuse(key);
-    return at(key);
-  }
-  std::string text(const char* key) const {
-    if (!at(key).is_string()) refuse(key);
-    return at(key).get<std::string>();
-  }
-  int64_t count(const json& from, const char* key) const {
-    int64_t number = 0;
-    if (!read_number(from, number) || number < 0 || number > kMaxMixCount) refuse(key);
-    return number;
-  }
-  int64_t count(const char* key) const { return count(at(key), key); }
-
-  [[noreturn]] void refuse(const char* key) const {
-    fail(ExitCode::kBadData,
-         "{}: its record of a plan of stages has no sound {}; it was changed: use an earlier checkpoint",
-         origin_, key);
-  }
-
- private:
-  const json& object_;
-  const std::string& origin_;
-};
 
 data::MixPlan recorded_plan(const std::string& text, const std::string& origin) {
   try {
@@ -75,23 +40,35 @@ std::string mix_json(const MixState& mix, const data::MixPosition& position) {
 
 void read_mix_json(const std::string& text, const std::string& origin, MixState& mix,
                    data::MixPosition& position) {
-  const json object = parse_json(text);
-  const Members members(object, origin);
-  MixState read{.plan = members.text("plan"), .ended = {}};
-  data::MixPosition at{
-      .stage = members.count("stage"), .steps = members.count("steps"), .draws = members.count("draws")};
-  for (const json& before : members.array("before")) at.before.push_back(members.count(before, "before"));
-  for (const json& stage : members.array("ended")) {
-    const Members of_stage(stage, origin);
-    read.ended.push_back({of_stage.text("stage"), of_stage.count("step")});
+  const auto refuse = [&] {
+    fail(ExitCode::kBadData,
+         "{}: its record of a plan of stages is not sound; it was changed: use an earlier checkpoint",
+         origin);
+  };
+  const auto count = [&](const json& from) {
+    int64_t number = 0;
+    if (!read_number(from, number) || number < 0 || number > kMaxMixCount) refuse();
+    return number;
+  };
+  MixState read;
+  data::MixPosition at;
+  try {
+    const json object = parse_json(text);
+    read.plan = object.at("plan").get<std::string>();
+    at.stage = count(object.at("stage"));
+    at.steps = count(object.at("steps"));
+    at.draws = count(object.at("draws"));
+    for (const json& before : object.at("before").get<json::array_t>()) at.before.push_back(count(before));
+    for (const json& stage : object.at("ended").get<json::array_t>())
+      read.ended.push_back({stage.at("stage").get<std::string>(), count(stage.at("step"))});
+  } catch (const json::exception&) {
+    refuse();
   }
   const data::MixPlan plan = recorded_plan(read.plan, origin);
-  if (at.stage > std::ssize(plan.stages) || at.stage != std::ssize(read.ended)) members.refuse("stage");
+  if (at.stage > std::ssize(plan.stages) || at.stage != std::ssize(read.ended)) refuse();
   for (size_t i = 0; i < read.ended.size(); ++i) {
-    if (read.ended[i].stage != plan.stages[i].name ||
-        (i > 0 && read.ended[i].step <= read.ended[i - 1].step)) {
-      members.refuse("ended");
-    }
+    const bool later = i == 0 || read.ended[i].step > read.ended[i - 1].step;
+    if (read.ended[i].stage != plan.stages[i].name || !later) refuse();
   }
   mix = std::move(read);
   position = std::move(at);

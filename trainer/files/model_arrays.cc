@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/files/model_arrays.h"
 
-#include <fmt/ranges.h>
-
 #include <algorithm>
 #include <cmath>
 #include <string_view>
@@ -10,30 +8,17 @@
 
 #include "backend/error.h"
 #include "model/transformer_parameters.h"
-#include "trainer/files/unsound_state.h"
+#include "trainer/files/sound_state.h"
 
 namespace ventris {
 namespace {
 
-/// Copies between a strided view of masters (f32, or f64 in gradient checks) and contiguous f32.
-template <typename View, typename Copy>
-void for_each_view_row(const View& view, float* contiguous, Copy&& copy) {
-  for (int64_t r = 0; r < view.rows; ++r) {
-    float* row = contiguous + r * view.cols;
-    if (view.dtype == DType::kF64) {
-      copy(view.template row<double>(r), row, view.cols);
-    } else {
-      copy(view.template row<float>(r), row, view.cols);
-    }
-  }
-}
-
-std::string describe(const std::vector<int64_t>& shape) {
-  return fmt::format("[{}]", fmt::join(shape, ", "));
-}
-
-Array empty_array(const LogicalParameter& parameter) {
-  return {.rows = parameter.rows, .cols = parameter.cols, .vector = parameter.vector, .values = {}};
+/// An array of zeros for a parameter.
+Array array_for(const LogicalParameter& parameter) {
+  return {.rows = parameter.rows,
+          .cols = parameter.cols,
+          .vector = parameter.vector,
+          .values = std::vector<float>(static_cast<size_t>(parameter.rows * parameter.cols))};
 }
 
 /// The dimensions of a parameter that are channels of the residual stream.
@@ -118,38 +103,28 @@ Array ModelArrays::get(const std::string& name) const {
   const LogicalParameter* parameter = store_.find(name);
   VENTRIS_CHECK(parameter != nullptr, "the model has no parameter {}", name);
   const ConstTensor view = store_.logical_block(values_.view(), *parameter);
-  Array array{.rows = view.rows, .cols = view.cols, .vector = parameter->vector, .values = {}};
-  array.values.resize(static_cast<size_t>(view.size()));
-  for_each_view_row(view, array.values.data(), [](const auto* from, float* to, int64_t n) {
-    std::transform(from, from + n, to, [](auto x) { return static_cast<float>(x); });
-  });
+  Array array = array_for(*parameter);
+  for (int64_t r = 0; r < view.rows; ++r)
+    std::copy_n(view.row<float>(r), view.cols, array.values.data() + r * view.cols);
   if (order_ == ChannelOrder::kPairs) return array;
   return permuted(array, residual_sides(name), from_sines_first);
 }
 
 std::vector<int64_t> shape_in_files(const LogicalParameter& parameter) {
-  return empty_array(parameter).shape();
-}
-
-void require_shape(const std::string& origin, const LogicalParameter& parameter,
-                   const std::vector<int64_t>& shape) {
-  const std::vector<int64_t> expected = shape_in_files(parameter);
-  if (shape == expected) return;
-  fail(ExitCode::kBadData, "{}: parameter {} has shape {}, but this model needs {}", origin, parameter.name,
-       describe(shape), describe(expected));
+  if (parameter.vector) return {parameter.cols};
+  return {parameter.rows, parameter.cols};
 }
 
 void fill_parameters(Context& context, const ParameterStore& store, Tensor flat, const std::string& origin,
                      ChannelOrder order,
                      const std::function<void(const LogicalParameter&, std::vector<float>&)>& read,
-                     OnFailure on_failure, const std::function<void(ConstTensor)>& check) {
+                     const std::function<void(ConstTensor)>& check) {
   Tensor host = flat;
-  const bool in_place = context.device() == Device::kCpu && on_failure == OnFailure::kLoseValues;
+  const bool in_place = context.device() == Device::kCpu;
   std::vector<char> bytes(in_place ? 0 : static_cast<size_t>(host.size()) * size_of(host.dtype));
   if (!in_place) host.data = bytes.data();
   for (const LogicalParameter& parameter : store.logical()) {
-    Array array = empty_array(parameter);
-    array.values.resize(static_cast<size_t>(array.rows * array.cols));
+    Array array = array_for(parameter);
     read(parameter, array.values);
     if (!std::all_of(array.values.begin(), array.values.end(), [](float x) { return std::isfinite(x); })) {
       throw UnsoundState(origin, "NaN or Inf in parameter " + parameter.name);
@@ -158,8 +133,8 @@ void fill_parameters(Context& context, const ParameterStore& store, Tensor flat,
       array = permuted(array, residual_sides(parameter.name), from_pairs);
     }
     const Tensor view = store.logical_block(host, parameter);
-    for_each_view_row(view, array.values.data(),
-                      [](auto* to, const float* from, int64_t n) { std::copy_n(from, n, to); });
+    for (int64_t r = 0; r < view.rows; ++r)
+      std::copy_n(array.values.data() + r * view.cols, view.cols, view.row<float>(r));
   }
   if (check) check(host);
   if (!in_place) copy_to_device(context, flat.data, bytes.data(), bytes.size());

@@ -59,25 +59,15 @@ class ModelArrays {
   ChannelOrder order_;
 };
 
-/// The state of a buffer after a failed read: unchanged, which needs a second copy meanwhile, or partly
-/// overwritten.
-enum class OnFailure { kKeepValues, kLoseValues };
-
 std::vector<int64_t> shape_in_files(const LogicalParameter& parameter);
-
-/// Throws Error(kBadData), naming `origin` and the parameter, unless `shape` is that of the parameter in
-/// files.
-void require_shape(const std::string& origin, const LogicalParameter& parameter,
-                   const std::vector<int64_t>& shape);
 
 /// Fills all logical parameters of `flat`, laid out as store.values() and on the context's device. `read`
 /// fills the values of one, sized already, whose channels are in that order; `check`, if given, then gets all
 /// of them in host memory, laid out as `flat`. Throws Error(kBadData) naming `origin` and the parameter if
-/// one holds NaN or Inf; then, and if `read` or `check` throws, `flat` is in the state `on_failure`.
+/// one holds NaN or Inf; then, and if `read` or `check` throws, `flat` is undefined.
 void fill_parameters(Context& context, const ParameterStore& store, Tensor flat, const std::string& origin,
                      ChannelOrder order,
                      const std::function<void(const LogicalParameter&, std::vector<float>&)>& read,
-                     OnFailure on_failure = OnFailure::kKeepValues,
                      const std::function<void(ConstTensor)>& check = {});
 
 }  // namespace ventris

@@ -2,23 +2,17 @@
 #include "trainer/files/model_files.h"
 
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <vector>
 
 #include "backend/error.h"
 #include "data/files/atomic_file.h"
 #include "data/files/file_io.h"
-#include "data/files/json_text.h"
 #include "trainer/files/config_json.h"
 #include "trainer/files/run_folder.h"
 
 namespace ventris {
-namespace {
 
 namespace fs = std::filesystem;
-using nlohmann::json;
-
-}  // namespace
 
 void write_file_atomically(const std::string& path, const std::string& content) {
   data::AtomicFile file(path);
@@ -106,15 +100,7 @@ void check_same_network(const TransformerConfig& in_file, const TransformerConfi
   comparable.activation_dropout = expected.activation_dropout;
   comparable.label_smoothing = expected.label_smoothing;
   if (comparable == expected) return;
-  const json there = data::read_json(to_json(comparable));
-  const json here = data::read_json(to_json(expected));
-  std::string differences;
-  for (const auto& [key, value] : here.items()) {
-    if (there.value(key, json()) == value) continue;
-    differences += fmt::format("{}{} is {} in the file and {} here", differences.empty() ? "" : "; ", key,
-                               data::utf8_json_text(there.value(key, json())), data::utf8_json_text(value));
-  }
-  fail(ExitCode::kBadData, "{}: the file holds another model: {}", path, differences);
+  fail(ExitCode::kBadData, "{}: the file holds another model: {}", path, differences(comparable, expected));
 }
 
 }  // namespace ventris

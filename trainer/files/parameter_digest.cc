@@ -35,16 +35,6 @@ std::string parameter_digest(const ParameterStore& store, ConstTensor host_value
   return digest.hexadecimal();
 }
 
-void require_parameter_digest(const ParameterStore& store, ConstTensor host_values,
-                              const std::string& recorded, const std::string& origin) {
-  const std::string digest = parameter_digest(store, host_values);
-  if (digest == recorded) return;
-  fail(ExitCode::kBadData,
-       "{}: its parameters have the digest {}, but the file records {}: they are not the saved ones; "
-       "use another copy or an earlier checkpoint",
-       origin, digest, recorded);
-}
-
 std::string parameter_digest(Context& context, const ParameterStore& store) {
   return parameter_digest(store, HostCopy(context, store.values()).view());
 }

@@ -23,9 +23,4 @@ std::string parameter_digest(Context& context, const ParameterStore& store);
 /// The same for a buffer in host memory with the layout of store.values().
 std::string parameter_digest(const ParameterStore& store, ConstTensor host_values);
 
-/// Throws Error(kBadData), naming the file `origin` and both digests, unless that of the values, also in host
-/// memory, equals `recorded`, the one in the file from which they were read.
-void require_parameter_digest(const ParameterStore& store, ConstTensor host_values,
-                              const std::string& recorded, const std::string& origin);
-
 }  // namespace ventris

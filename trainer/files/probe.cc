@@ -12,8 +12,8 @@
 #include "model/batch_stage.h"
 #include "model/packed_pairs.h"
 #include "model/transformer.h"
-#include "trainer/files/json_number.h"
 #include "trainer/files/json_text.h"
+#include "trainer/files/json_value.h"
 #include "trainer/files/marks.h"
 
 namespace ventris {
@@ -105,11 +105,8 @@ void for_each_logits_row(Probes& probes, ConstTensor logits, Each&& each) {
 /// Fills the targets, token by token, until the end mark or `max` tokens.
 void translate_greedily(Context& context, LoadedModel& model, std::vector<Probe>& probes) {
   std::vector<Probe> longest = probes;
-  for (Probe& probe : longest) probe.target.resize(probe.source.size() + kMoreTokens);
-  for (Probe& probe : longest) {
-    probe.target.resize(
-        std::min<size_t>(probe.target.size(), static_cast<size_t>(model.config.max_positions - 1)));
-  }
+  const auto max = static_cast<size_t>(model.config.max_positions - 1);
+  for (Probe& probe : longest) probe.target.resize(std::min(probe.source.size() + kMoreTokens, max));
   Forward forward(context, model, longest);
   std::vector<bool> done(probes.size());
   const int64_t vocab = model.config.vocab_size;
@@ -180,31 +177,23 @@ std::string to_json(const std::vector<Probe>& probes) {
 
 std::vector<Probe> probes_from_json(const std::string& text, const std::string& origin) {
   const json object = parse_json(text);
+  const auto refuse = [&] { fail(ExitCode::kBadData, "{}: its probes are damaged", origin); };
+  if (!object.is_object() || !object.contains("probes") || !object["probes"].is_array()) refuse();
   std::vector<Probe> probes;
-  bool good = object.is_object() && object.contains("probes") && object["probes"].is_array();
-  if (good) {
-    for (const json& entry : object["probes"]) {
-      Probe probe;
-      const auto take = [&](const char* key, auto& values) {
-        const auto found = entry.is_object() ? entry.find(key) : entry.end();
-        if (found == entry.end() || !found->is_array()) return false;
-        for (const json& value : *found) {
-          if (!read_number(value, values.emplace_back())) return false;
-        }
-        return true;
-      };
-      good = good && take("source", probe.source) && take("target", probe.target) &&
-             take("log_probabilities", probe.log_probabilities) && take("top_words", probe.top_tokens) &&
-             take("top_logits", probe.top_logits);
-      const size_t rows = probe.target.size() + 1;
-      good = good && probe.log_probabilities.size() == rows &&
-             probe.top_tokens.size() == rows * Probe::kTopTokens &&
-             probe.top_logits.size() == rows * Probe::kTopTokens;
-      if (!good) break;
-      probes.push_back(std::move(probe));
-    }
+  for (const json& entry : object["probes"]) {
+    Probe& probe = probes.emplace_back();
+    const auto take = [&](const char* key, auto& values) {
+      return entry.is_object() && entry.contains(key) && read_json_value(entry[key], values);
+    };
+    const bool read = take("source", probe.source) && take("target", probe.target) &&
+                      take("log_probabilities", probe.log_probabilities) &&
+                      take("top_words", probe.top_tokens) && take("top_logits", probe.top_logits);
+    const size_t rows = probe.target.size() + 1;
+    if (!read || probe.log_probabilities.size() != rows ||
+        probe.top_tokens.size() != rows * Probe::kTopTokens ||
+        probe.top_logits.size() != rows * Probe::kTopTokens)
+      refuse();
   }
-  if (!good) fail(ExitCode::kBadData, "{}: its probes are damaged", origin);
   return probes;
 }
 

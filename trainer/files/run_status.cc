@@ -10,8 +10,8 @@
 
 #include "backend/error.h"
 #include "data/files/json_text.h"
-#include "trainer/files/json_number.h"
 #include "trainer/files/json_text.h"
+#include "trainer/files/json_value.h"
 #include "trainer/files/model_files.h"
 #include "trainer/files/run_folder.h"
 #include "trainer/text.h"
@@ -24,6 +24,23 @@ using OrderedJson = nlohmann::ordered_json;
 constexpr const char* kFile = "/status.json";
 constexpr int kSignals = 128;  // plus the number of a signal, as in shells and launchers
 constexpr std::streamsize kMaxBytes = 1 << 20;
+
+/// Calls each(name, member) for all members, in the order of the file.
+template <typename Record, typename Each>
+void for_each_member(Record& record, Each&& each) {
+  each("state", record.state);
+  each("exit_code", record.exit_code);
+  each("retryable", record.retryable);
+  each("step", record.step);
+  each("last_checkpoint", record.last_checkpoint);
+  each("message", record.message);
+  each("host", record.host);
+  each("pid", record.pid);
+  each("rank", record.rank);
+  each("ranks", record.ranks);
+  each("started", record.started);
+  each("ended", record.ended);
+}
 
 }  // namespace
 
@@ -79,23 +96,11 @@ void RunStatus::end(int exit_code, const std::string& message) {
 
 void RunStatus::write() const {
   if (!folder_->holds()) return;
-  OrderedJson json = {{data::kFormatKey, data::kStatusFormat}, {"state", record_.state}};
+  OrderedJson json = {{data::kFormatKey, data::kStatusFormat}};
+  for_each_member(record_, [&](const char* name, const auto& value) { json[name] = value; });
   if (record_.ended.empty()) {
-    json["exit_code"] = nullptr;
-    json["retryable"] = nullptr;
-  } else {
-    json["exit_code"] = record_.exit_code;
-    json["retryable"] = record_.retryable;
+    for (const char* name : {"exit_code", "retryable", "ended"}) json[name] = nullptr;
   }
-  json.update({{"step", record_.step},
-               {"last_checkpoint", record_.last_checkpoint},
-               {"message", record_.message},
-               {"host", record_.host},
-               {"pid", record_.pid},
-               {"rank", record_.rank},
-               {"ranks", record_.ranks},
-               {"started", record_.started},
-               {"ended", record_.ended.empty() ? OrderedJson(nullptr) : OrderedJson(record_.ended)}});
   try {
     constexpr int kIndent = 2;
     write_file_atomically(model_dir_ + kFile, json_text(json, kIndent) + "\n");
@@ -112,33 +117,12 @@ std::optional<StatusRecord> read_status(const std::string& model_dir) {
   text.resize(static_cast<size_t>(file.gcount()));
   const OrderedJson json = data::try_ordered_json(text);
   refuse_newer_format(json, model_dir + kFile);
-  try {
-    bool good = true;
-    const auto number = [&]<typename T>(const char* name, T none) {
-      if (!json.at(name).is_null()) good = read_number(json.at(name), none) && good;
-      return none;
-    };
-    const auto words = [&](const char* name) {
-      return json.at(name).is_null() ? std::string() : json.at(name).get<std::string>();
-    };
-    const StatusRecord none;
-    StatusRecord record = {.state = words("state"),
-                           .exit_code = number("exit_code", none.exit_code),
-                           .retryable = !json.at("retryable").is_null() && json.at("retryable").get<bool>(),
-                           .step = number("step", none.step),
-                           .last_checkpoint = words("last_checkpoint"),
-                           .message = words("message"),
-                           .host = words("host"),
-                           .pid = number("pid", none.pid),
-                           .rank = number("rank", none.rank),
-                           .ranks = number("ranks", none.ranks),
-                           .started = words("started"),
-                           .ended = words("ended")};
-    if (!good) return std::nullopt;
-    return record;
-  } catch (const OrderedJson::exception&) {
-    return std::nullopt;
-  }
+  StatusRecord record;
+  bool good = json.is_object();
+  for_each_member(record, [&](const char* name, auto& value) {
+    good = good && json.contains(name) && (json[name].is_null() || read_json_value(json[name], value));
+  });
+  return good ? std::optional(record) : std::nullopt;
 }
 
 }  // namespace ventris

@@ -7,8 +7,11 @@
 #include <cmath>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
+#include "data/files/hdf5_reader.h"
+#include "trainer/files/checkpoint.h"
 #include "trainer/files/weights.h"
 
 namespace ventris {
@@ -44,15 +47,13 @@ std::string fault_in(const TrainingState& state) {
   });
   if (!fault.empty()) return fault;
   if (state.elapsed_seconds < 0.0) return "a negative number in elapsed_seconds";
-  if (state.best_step > state.step)
-    return fmt::format("best_step {} at step {}", state.best_step, state.step);
-  if (state.best_due_step > state.step)
-    return fmt::format("best_due_step {} at step {}", state.best_due_step, state.step);
-  if (state.plateau_best_step > state.step)
-    return fmt::format("plateau_best_step {} at step {}", state.plateau_best_step, state.step);
   if (state.plateau_factor < 0.0) return "a negative number in plateau_factor";
-  if (state.skipped_steps > state.step) {
-    return fmt::format("{} skipped steps at step {}", state.skipped_steps, state.step);
+  const std::pair<const char*, int64_t> bounded[] = {{"best_step", state.best_step},
+                                                     {"best_due_step", state.best_due_step},
+                                                     {"plateau_best_step", state.plateau_best_step},
+                                                     {"skipped_steps", state.skipped_steps}};
+  for (const auto& [name, value] : bounded) {
+    if (value > state.step) return fmt::format("{} {} at step {}", name, value, state.step);
   }
   return "";
 }

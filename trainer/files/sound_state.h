@@ -4,13 +4,34 @@
 #include <span>
 #include <string>
 
-#include "data/files/hdf5_reader.h"
-#include "trainer/files/checkpoint.h"
+#include "backend/error.h"
 
 // A state that training cannot produce is not sound: it is neither written nor resumed. Each function returns
 // its first fault, as "NaN or Inf in /adam/m", or "" if it is sound.
 
 namespace ventris {
+
+namespace data {
+class Hdf5Reader;
+}
+class CheckpointSnapshot;
+struct TrainingState;
+
+/// A file has numbers that training cannot produce.
+class UnsoundState : public Error {
+ public:
+  /// `fault` as "NaN or Inf in /adam/m".
+  UnsoundState(const std::string& path, const std::string& fault)
+      : Error(ExitCode::kBadData,
+              fmt::format("{}: there is {}: the run that wrote it diverged, or the file was changed; "
+                          "use an earlier checkpoint",
+                          path, fault)),
+        fault_(fault) {}
+  const std::string& fault() const { return fault_; }
+
+ private:
+  std::string fault_;
+};
 
 /// Of counters: those that are negative, greater than 2^53, or greater than the step that they are part of.
 std::string fault_in(const TrainingState& state);

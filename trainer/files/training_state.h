@@ -62,4 +62,15 @@ void for_each_number(State& state, Each&& each) {
   each("initial_updates", state.initial_updates);
 }
 
+/// Calls each(name, member, whether every checkpoint has it) for every text of the state, in a fixed order.
+template <typename State, typename Each>
+void for_each_text(State& state, Each&& each) {
+  each("valid_metric", state.valid_metric, true);
+  each("valid_signature", state.valid_signature, false);
+  each("corpus_digest", state.corpus_digest, true);
+  each("resume_signature", state.resume_signature, true);
+  each("environment", state.environment, false);
+  each("product_choices", state.product_choices, false);
+}
+
 }  // namespace ventris

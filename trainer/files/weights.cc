@@ -3,7 +3,7 @@
 
 #include <fmt/ranges.h>
 
-#include <optional>
+#include <cstring>
 #include <utility>
 #include <vector>
 
@@ -26,120 +26,98 @@ namespace {
 constexpr const char* kAveragedAttribute = "averaged_checkpoints";
 constexpr const char* kProbeDataset = "/probe";
 
-std::string dataset_of(const std::string& group, const LogicalParameter& parameter) {
-  return group + "/" + parameter.name;
+std::string dataset_of(const std::string& group, const std::string& array) {
+  if (!array.starts_with(kScales)) return group + "/" + array;
+  return std::string(kScalesGroup) + "/" + array.substr(kScales.size());
 }
 
-[[noreturn]] void refuse_weights(const data::Hdf5Reader& reader, const std::string& name,
-                                 const std::string& what) {
-  fail(ExitCode::kBadData, "{}: parameter {} {}", reader.path(), name, what);
-}
-
-/// Every dataset of the group belongs to a parameter, and, with `int8_of`, to one that files of that
-/// precision have in int8.
-void check_names(const data::Hdf5Reader& reader, const std::string& group, const ParameterStore& store,
-                 std::optional<FilePrecision> int8_of = std::nullopt) {
-  for (const std::string& path : reader.datasets(group)) {
-    const std::string name = path.substr(group.size() + 1);
-    const LogicalParameter* parameter = store.find(name);
-    if (parameter == nullptr) refuse_weights(reader, name, "is unknown: this model has no such parameter");
-    if (int8_of && precision_of(*parameter, *int8_of) != FilePrecision::kInt8) {
-      refuse_weights(reader, name, "has scales, but is not in int8");
-    }
-  }
-}
-
-/// Names and precision of a group of parameters.
-FilePrecision checked_group(const data::Hdf5Reader& reader, const std::string& group,
-                            const ParameterStore& store) {
+ArraysInFile arrays_in_group(const data::Hdf5Reader& reader, const std::string& group) {
   if (!reader.exists(group)) {
     fail(ExitCode::kBadData, "{}: holds no parameters (no group {}); expected a checkpoint or a weights file",
          reader.path(), group);
   }
-  check_names(reader, group, store);
-  const FilePrecision precision = group == kModelGroup ? read_precision(reader) : FilePrecision::kF32;
-  if (precision != FilePrecision::kF32 && reader.exists(kScalesGroup)) {
-    check_names(reader, kScalesGroup, store, precision);
+  ArraysInFile file{.origin = reader.path(), .names = {}, .form = {}, .read = {}};
+  for (const std::string& path : reader.datasets(group)) file.names.insert(path.substr(group.size() + 1));
+  if (group == kModelGroup && reader.exists(kScalesGroup)) {
+    for (const std::string& path : reader.datasets(kScalesGroup))
+      file.names.insert(std::string(kScales) + path.substr(std::strlen(kScalesGroup) + 1));
   }
-  return precision;
+  file.form = [&reader, group](const std::string& name, const std::string& expected) {
+    const std::string dataset = dataset_of(group, name);
+    const std::vector<int64_t> shape = reader.dimensions(dataset, "an array of " + expected);
+    return fmt::format("{} [{}]", name_of(reader.type(dataset)), fmt::join(shape, ", "));
+  };
+  file.read = [&reader, group](const StoredArray& array, void* to) {
+    reader.read(dataset_of(group, array.name), array.type, array.shape, to);
+  };
+  return file;
 }
 
-data::ElementType element_type_of(FilePrecision precision) {
-  switch (precision) {
-    case FilePrecision::kF32:
-      return data::ElementType::kF32;
-    case FilePrecision::kBF16:
-      return data::ElementType::kBF16;
-    case FilePrecision::kInt8:
-      return data::ElementType::kI8;
+/// The precision of a group of parameters.
+FilePrecision precision_in(const data::Hdf5Reader& reader, const std::string& group) {
+  return group == kModelGroup ? read_precision(reader) : FilePrecision::kF32;
+}
+
+/// Throws Error(kBadData) unless the arrays are those of the model.
+void check_all_arrays(const ArraysInFile& file, const ParameterStore& store, FilePrecision precision) {
+  const auto refuse = [&](const std::string& name, const std::string& what) {
+    fail(ExitCode::kBadData, "{}: parameter {} {}", file.origin, name, what);
+  };
+  std::set<std::string> unknown = file.names;
+  std::vector<StoredArray> needed;
+  for (const LogicalParameter& parameter : store.logical()) {
+    for (const StoredArray& array : arrays_of(parameter, precision)) {
+      unknown.erase(array.name);
+      needed.push_back(array);
+    }
   }
-  return data::ElementType::kF32;
-}
-
-/// The dataset of a parameter is there, of its type and shape, and so are its scales.
-void require_hdf5_parameter(const data::Hdf5Reader& reader, const std::string& group,
-                            const LogicalParameter& parameter, FilePrecision file) {
-  const std::string dataset = dataset_of(group, parameter);
-  if (!reader.exists(dataset)) refuse_weights(reader, parameter.name, "is missing");
-  const FilePrecision precision = precision_of(parameter, file);
-  const data::ElementType type = element_type_of(precision);
-  const std::vector<int64_t> shape = shape_in_files(parameter);
-  const std::string expected = fmt::format("an array of {} [{}]", name_of(type), fmt::join(shape, ", "));
-  require_shape(reader.path(), parameter, reader.dimensions(dataset, expected));
-  reader.require(dataset, type, shape);
-  if (precision != FilePrecision::kInt8) return;
-  const std::string scales = dataset_of(kScalesGroup, parameter);
-  if (!reader.exists(scales))
-    refuse_weights(reader, parameter.name, "is in int8, but its scales are missing");
-  reader.require(scales, data::ElementType::kF32, shape_of_scales(parameter));
-}
-
-std::vector<float> read_hdf5_scales(const data::Hdf5Reader& reader, const LogicalParameter& parameter) {
-  const std::vector<int64_t> shape = shape_of_scales(parameter);
-  std::vector<float> scales(static_cast<size_t>(shape[0] * shape[1]));
-  reader.read(dataset_of(kScalesGroup, parameter), data::ElementType::kF32, shape, scales.data());
-  return scales;
-}
-
-/// `values` have the size of the parameter.
-void read_hdf5_parameter(const data::Hdf5Reader& reader, const std::string& group,
-                         const LogicalParameter& parameter, FilePrecision file, std::vector<float>& values) {
-  require_hdf5_parameter(reader, group, parameter, file);
-  const std::string dataset = dataset_of(group, parameter);
-  const std::vector<int64_t> shape = shape_in_files(parameter);
-  const FilePrecision precision = precision_of(parameter, file);
-  if (precision == FilePrecision::kF32) {
-    reader.read(dataset, data::ElementType::kF32, shape, values.data());
-    return;
+  if (!unknown.empty()) refuse(*unknown.begin(), "is unknown: this model has no such parameter");
+  for (const StoredArray& array : needed) {
+    if (!file.names.contains(array.name)) refuse(array.name, "is missing");
+    const std::string expected = fmt::format("{} [{}]", name_of(array.type), fmt::join(array.shape, ", "));
+    const std::string form = file.form(array.name, expected);
+    if (form != expected) refuse(array.name, fmt::format("is {}, but this model needs {}", form, expected));
   }
-  const bool int8 = precision == FilePrecision::kInt8;
-  uint8_t* elements = end_of(values, precision);
-  reader.read(dataset, element_type_of(precision), shape, elements);
-  widen(parameter, precision, elements, int8 ? read_hdf5_scales(reader, parameter) : std::vector<float>(),
-        reader.path(), values);
 }
 
 }  // namespace
 
+void read_arrays(Context& context, const ArraysInFile& file, const ParameterStore& store, Tensor flat,
+                 FilePrecision precision, const std::string& digest) {
+  check_all_arrays(file, store, precision);
+  fill_parameters(
+      context, store, flat, file.origin, ChannelOrder::kPairs,
+      [&](const LogicalParameter& parameter, std::vector<float>& values) {
+        const std::vector<StoredArray> arrays = arrays_of(parameter, precision);
+        const FilePrecision held = precision_of(parameter, precision);
+        uint8_t* const elements = end_of(values, held);
+        file.read(arrays.front(), elements);
+        if (held == FilePrecision::kF32) return;
+        std::vector<float> scales;
+        if (held == FilePrecision::kInt8) {
+          const bool rows = outputs_of(parameter) == Outputs::kRows;
+          scales.resize(static_cast<size_t>(rows ? parameter.rows : parameter.cols));
+          file.read(arrays.back(), scales.data());
+        }
+        widen(parameter, held, elements, scales, file.origin, values);
+      },
+      [&](ConstTensor values) {
+        if (digest.empty()) return;
+        const std::string present = parameter_digest(store, values);
+        if (present == digest) return;
+        fail(ExitCode::kBadData,
+             "{}: its parameters have the digest {}, but the file records {}: they are not the saved ones; "
+             "use another copy or an earlier checkpoint",
+             file.origin, present, digest);
+      });
+}
+
 void write_parameters(data::Hdf5Writer& writer, const std::string& group, const ModelArrays& parameters,
                       FilePrecision precision) {
+  StoredValues values(parameters, precision);
   for (const LogicalParameter& parameter : parameters.logical()) {
-    const Array array = parameters.get(parameter.name);
-    const std::string dataset = dataset_of(group, parameter);
-    switch (precision_of(parameter, precision)) {
-      case FilePrecision::kF32:
-        writer.write(dataset, data::ElementType::kF32, array.shape(), array.values.data());
-        break;
-      case FilePrecision::kBF16:
-        writer.write(dataset, data::ElementType::kBF16, array.shape(), bf16_values(array.values).data());
-        break;
-      case FilePrecision::kInt8: {
-        const Int8Matrix matrix = int8_matrix(array, outputs_of(parameter));
-        writer.write(dataset, data::ElementType::kI8, array.shape(), matrix.values.data());
-        writer.write(dataset_of(kScalesGroup, parameter), data::ElementType::kF32, shape_of_scales(parameter),
-                     matrix.scales.data());
-        break;
-      }
+    for (const StoredArray& array : arrays_of(parameter, precision)) {
+      writer.write(dataset_of(group, array.name), array.type, array.shape, values.bytes(array.name).data());
     }
   }
 }
@@ -157,21 +135,10 @@ void write_model(data::Hdf5Writer& writer, const TransformerConfig& config, cons
 }
 
 void read_parameters(Context& context, const data::Hdf5Reader& reader, const std::string& group,
-                     const ParameterStore& store, Tensor flat, OnFailure on_failure) {
-  const FilePrecision precision = checked_group(reader, group, store);
-  // Only of /model, and not in files of older versions.
+                     const ParameterStore& store, Tensor flat) {
   const bool has_digest = group == kModelGroup && reader.has_attribute("/", kDigestAttribute);
-  fill_parameters(
-      context, store, flat, reader.path(), ChannelOrder::kPairs,
-      [&](const LogicalParameter& parameter, std::vector<float>& values) {
-        read_hdf5_parameter(reader, group, parameter, precision, values);
-      },
-      on_failure,
-      [&](ConstTensor values) {
-        if (!has_digest) return;
-        require_parameter_digest(store, values, reader.string_attribute("/", kDigestAttribute),
-                                 reader.path());
-      });
+  read_arrays(context, arrays_in_group(reader, group), store, flat, precision_in(reader, group),
+              has_digest ? reader.string_attribute("/", kDigestAttribute) : "");
 }
 
 void read_model(Context& context, const data::Hdf5Reader& reader, ParameterStore& store) {
@@ -224,7 +191,11 @@ void declare_model(LoadedModel& model, const TransformerConfig& config,
   // Before memory is allocated by the configuration.
   uint64_t needed = 0;
   for (const LogicalParameter& parameter : model.store.logical()) {
-    needed += static_cast<uint64_t>(bytes_in_file(parameter, precision));
+    for (const StoredArray& array : arrays_of(parameter, precision)) {
+      uint64_t bytes = size_of(array.type);
+      for (const int64_t extent : array.shape) bytes *= static_cast<uint64_t>(extent);
+      needed += bytes;
+    }
   }
   if (needed > file_bytes) {
     fail(ExitCode::kBadData,
@@ -255,9 +226,7 @@ void check_model(const data::Hdf5Reader& reader) {
   declare_model(model, read_config(reader), read_tokenizer_models(reader),
                 static_cast<uint64_t>(reader.file_bytes()), read_precision(reader));
   const std::string group = group_to_load(reader);
-  const FilePrecision precision = checked_group(reader, group, model.store);
-  for (const LogicalParameter& parameter : model.store.logical())
-    require_hdf5_parameter(reader, group, parameter, precision);
+  check_all_arrays(arrays_in_group(reader, group), model.store, precision_in(reader, group));
   if (reader.exists(kProbeDataset)) reader.read_bytes(kProbeDataset);
 }
 
@@ -273,8 +242,8 @@ std::unique_ptr<LoadedModel> load_file(Context& context, const std::string& path
     const TransformerConfig config = read_config(reader);  // first: detects a file of another kind
     begin_loading(*model, context, config, read_tokenizer_models(reader), dtype,
                   static_cast<uint64_t>(reader.file_bytes()), read_precision(reader));
-    read_parameters(context, reader, group_to_load(reader), model->store, model->store.values(),
-                    OnFailure::kLoseValues);
+    read_parameters(context, reader, use == ModelUse::kParameters ? kModelGroup : group_to_load(reader),
+                    model->store, model->store.values());
     if (reader.has_attribute("/", kAveragedAttribute))
       model->averaged_checkpoints = reader.int_attribute("/", kAveragedAttribute);
     if (reader.exists(kProbeDataset)) {
@@ -282,7 +251,8 @@ std::unique_ptr<LoadedModel> load_file(Context& context, const std::string& path
       model->probes.assign(probes.begin(), probes.end());
     }
   }
-  if (use != ModelUse::kAny && can_pack(context, model->store)) {
+  const bool translates = use == ModelUse::kTranslation || use == ModelUse::kTranslationInInt8;
+  if (translates && can_pack(context, model->store)) {
     pack_parameters(context, model->ids, model->store,
                     use == ModelUse::kTranslationInInt8 ? Packing::kInt8 : packing_of(dtype));
   } else {

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
 #include <memory>
+#include <set>
 #include <string>
 
 #include "backend/context.h"
@@ -31,7 +33,7 @@ void write_parameters(data::Hdf5Writer& writer, const std::string& group, const 
 /// Reads a group into `flat`, with the layout of store.values() and on the context's device. Errors: those of
 /// read_model().
 void read_parameters(Context& context, const data::Hdf5Reader& reader, const std::string& group,
-                     const ParameterStore& store, Tensor flat, OnFailure on_failure = OnFailure::kKeepValues);
+                     const ParameterStore& store, Tensor flat);
 
 /// Writes the parameters as write_parameters(), their digest and the config JSON (attributes
 /// "parameter_digest" and "config" of /), and the tokenizer.
@@ -40,8 +42,8 @@ void write_model(data::Hdf5Writer& writer, const TransformerConfig& config, cons
 
 /// Reads /model into the master values (store allocated, shapes checked by name). Throws
 /// DataError/Error(kBadData) naming the file and the parameter that is missing, unknown, or of another shape,
-/// or that has NaN, Inf or invalid values for its precision, or both digests if they differ; then the store
-/// is unchanged.
+/// or that has NaN, Inf or invalid values for its precision, or both digests if they differ; then the values
+/// are undefined.
 void read_model(Context& context, const data::Hdf5Reader& reader, ParameterStore& store);
 
 /// Writes a weights file: everything that translation needs. `provenance` is free text (command, step,
@@ -51,6 +53,20 @@ void save_weights(Context& context, const std::string& path, const TransformerCo
                   const ParameterStore& store, const data::TokenizerModels& tokenizers,
                   const std::string& provenance, const std::string& probes = "",
                   int64_t averaged_checkpoints = 1, FilePrecision precision = FilePrecision::kF32);
+
+/// The arrays of a file of any format that hold a model (StoredArray).
+struct ArraysInFile {
+  std::string origin;           // for messages
+  std::set<std::string> names;  // of all
+  /// The type and shape of an array, as "f32 [16, 2]"; `expected`, for messages, is what it should be.
+  std::function<std::string(const std::string& name, const std::string& expected)> form;
+  /// Reads an array of the expected form.
+  std::function<void(const StoredArray& array, void* to)> read;
+};
+/// Reads all parameters into `flat` as read_parameters(), if they are exactly the arrays of the file; their
+/// digest must be `digest` if that is not empty.
+void read_arrays(Context& context, const ArraysInFile& file, const ParameterStore& store, Tensor flat,
+                 FilePrecision precision, const std::string& digest);
 
 /// A model for inference, from a weights file, a safetensors file of ours, a checkpoint, or a run folder (its
 /// best checkpoint, otherwise the newest). Of a checkpoint with a moving average of the parameters, the
@@ -66,6 +82,7 @@ struct LoadedModel {
 };
 enum class ModelUse {
   kAny,
+  kParameters,         // of a checkpoint the parameters, not their moving average
   kTranslation,        // parameters are packed if possible (model/packed_parameters.h)
   kTranslationInInt8,  // the same as 8-bit integers; only f32 on the CPU
 };

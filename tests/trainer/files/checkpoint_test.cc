@@ -77,27 +77,14 @@ TEST_F(CheckpointFile, GivesBackParametersMomentsAndStateExactly) {
   EXPECT_EQ(flat_values(read.store), flat_values(model.store));
   EXPECT_EQ(m, ramp(size, 0.5F));
   EXPECT_EQ(v, ramp(size, 0.25F));
-  EXPECT_EQ(got.step, state.step);
-  EXPECT_EQ(got.position, state.position);
-  EXPECT_EQ(got.skipped_steps, state.skipped_steps);
-  EXPECT_EQ(got.skipped_in_a_row, state.skipped_in_a_row);
-  EXPECT_EQ(got.target_tokens, state.target_tokens);
-  EXPECT_EQ(got.elapsed_seconds, state.elapsed_seconds);
-  EXPECT_EQ(got.best_metric, state.best_metric);
-  EXPECT_EQ(got.best_step, state.best_step);
-  EXPECT_EQ(got.best_due_metric, state.best_due_metric);
-  EXPECT_EQ(got.best_due_step, state.best_due_step);
-  EXPECT_EQ(got.validations_without_improvement, state.validations_without_improvement);
+  const auto numbers = [](const TrainingState& of) {
+    std::vector<double> all;
+    for_each_number(of, [&](const char*, auto number) { all.push_back(static_cast<double>(number)); });
+    return all;
+  };
+  EXPECT_EQ(numbers(got), numbers(state));
   EXPECT_EQ(got.corpus_digest, state.corpus_digest);
   EXPECT_EQ(got.resume_signature, state.resume_signature);
-}
-
-TEST_F(CheckpointFile, OfTheSameStateIsTheSameBytes) {
-  const SmallModel model(small_config(), 8);
-  const std::string file = save(model, some_state());
-  const std::string first = content(file);
-  EXPECT_EQ(save(model, some_state()), file);
-  EXPECT_EQ(content(file), first);
 }
 
 TEST_F(CheckpointFile, MayBeLoadedWithAnotherDropout) {
@@ -126,7 +113,7 @@ TEST_F(CheckpointFile, RefusesAnotherNetworkNamingTheDifference) {
         load_checkpoint(cpu_context(), data::Hdf5Reader(file), config, read.store,
                         {.m = view(m), .v = view(v)}, state);
       },
-      ExitCode::kBadData, {file, "heads is 2 in the file and 4 here"});
+      ExitCode::kBadData, {file, "heads 2, not 4"});
   EXPECT_EQ(flat_values(read.store), before);
   EXPECT_EQ(state.step, 0);
 }

@@ -49,25 +49,21 @@ class ForgedFile : public testing::FolderTest {
     data::Hdf5Writer writer(path("forged.h5"));
     const std::vector<float> ones(64 * 24, 1.0F);
     for (const LogicalParameter& parameter : model.store.logical()) {
-      std::vector<int64_t> shape = {parameter.rows, parameter.cols};
-      if (parameter.vector) shape = {parameter.cols};
-      if (precision_of(parameter, FilePrecision::kInt8) == FilePrecision::kF32) {
-        writer.write("/model/" + parameter.name, data::ElementType::kF32, shape, ones.data());
-        continue;
-      }
-      std::vector<int8_t> values(64 * 24 * sizeof(float), 127);
-      std::vector<float> scales(64, 0.5F);
-      std::vector<int64_t> shape_of = shape_of_scales(parameter);
-      const bool query = parameter.name == kForgedQuery;
-      if (query) {
-        values[2] = forgery.q;
-        scales[1] = forgery.scale;
-        if (forgery.transposed_scales) std::swap(shape_of[0], shape_of[1]);
-      }
-      writer.write("/model/" + parameter.name, query ? forgery.type : data::ElementType::kI8, shape,
-                   values.data());
-      if (!query || forgery.scales) {
-        writer.write("/model_scales/" + parameter.name, data::ElementType::kF32, shape_of, scales.data());
+      for (StoredArray array : arrays_of(parameter, FilePrecision::kInt8)) {
+        const bool scales = array.name.starts_with(kScales);
+        std::vector<int8_t> integers(ones.size() * sizeof(float), 127);
+        std::vector<float> floats(ones.size(), scales ? 0.5F : 1.0F);
+        const bool of_integers = array.type == data::ElementType::kI8;
+        if (parameter.name == kForgedQuery && scales) {
+          if (!forgery.scales) continue;
+          floats[1] = forgery.scale;
+          if (forgery.transposed_scales) std::swap(array.shape[0], array.shape[1]);
+        } else if (parameter.name == kForgedQuery) {
+          integers[2] = forgery.q;
+          array.type = forgery.type;
+        }
+        writer.write((scales ? "/model_scales/" : "/model/") + parameter.name, array.type, array.shape,
+                     of_integers ? static_cast<const void*>(integers.data()) : floats.data());
       }
     }
     if (!forgery.more_scales.empty()) {
@@ -106,20 +102,20 @@ TEST_F(ForgedFile, IsRefusedForWhatIsWrong) {
   refuse({.scale = 3e38F}, {kForgedQuery, "a scale"});
   refuse({.scale = 0x1p127F}, {kForgedQuery, "NaN or Inf"});
   refuse({.q = -128}, {kForgedQuery, "-128"});
-  refuse({.scales = false}, {kForgedQuery, "scales are missing"});
+  refuse({.scales = false}, {"scales/", kForgedQuery, "is missing"});
   refuse({.precision = "int4"}, {"'int4'", "bf16 or int8"});
   refuse({.precision = "f32"}, {"'f32'", "bf16 or int8"});
   refuse({.format = "ventris weights 0"}, {"'ventris weights 0'"});
   refuse_data({.format = "ventris weights 3"}, {"'ventris weights'", "version 3", "up to 2"});
   refuse({.more_scales = "encoder/extra/weight"}, {"encoder/extra/weight", "unknown"});
-  refuse({.more_scales = "encoder/layers/0/feed_forward/norm/gamma"}, {"norm/gamma", "not in int8"});
-  refuse_data({.transposed_scales = true}, {"/model_scales/", kForgedQuery, "[16, 1]", "[1, 16]"});
+  refuse({.more_scales = "encoder/layers/0/feed_forward/norm/gamma"}, {"scales/", "norm/gamma", "unknown"});
+  refuse({.transposed_scales = true}, {"scales/", kForgedQuery, "[16, 1]", "[1, 16]"});
   refuse_data({.precision = ""}, {"precision"});
-  refuse_data({.type = data::ElementType::kF32}, {kForgedQuery, "f32", "i8"});
-  refuse_data({.type = data::ElementType::kU8}, {kForgedQuery, "u8", "i8"});
-  refuse({.precision = "bf16"}, {"embedding", "not in int8"});
-  // Of files of f32 the precision is no matter, and 8-bit integers are none of them.
-  refuse_data({.format = "ventris weights 1"}, {"i8", "f32"});
+  refuse({.type = data::ElementType::kF32}, {kForgedQuery, "f32", "i8"});
+  refuse({.type = data::ElementType::kU8}, {kForgedQuery, "u8", "i8"});
+  refuse({.precision = "bf16"}, {"scales/", "unknown"});
+  refuse({.format = "ventris weights 1"},
+         {"scales/", "unknown"});  // of files of f32 the precision is no matter
 }
 
 TEST_F(ForgedFile, OfSafetensorsIsRefusedForWhatIsWrong) {

@@ -82,11 +82,9 @@ TEST_F(ParameterDigest, OfAFileMustBeThatOfItsParameters) {
     writer.commit();
   }
   SmallModel read(small_config(), 10);
-  const std::vector<float> before = testing::flat_values(read.store);
   const data::Hdf5Reader reader(mixed);
   expect_failure<Error>([&] { read_model(cpu_context(), reader, read.store); }, ExitCode::kBadData,
                         {mixed, other, parameter_digest(cpu_context(), model.store)});
-  EXPECT_EQ(testing::flat_values(read.store), before);
 }
 
 }  // namespace

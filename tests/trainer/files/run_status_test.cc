@@ -96,21 +96,6 @@ TEST(RunStatus, AFileThatIsNoStatusIsPassedOver) {
   }
 }
 
-TEST(RunStatus, NumbersBeyondTheirTypeAreNotCut) {
-  const TemporaryFolder folder;
-  RunStatus status;
-  status.begin({.model_dir = folder / "", .host = "a", .rank = 0, .ranks = 1}, 0, "");
-  nlohmann::json json = status_of(folder / "");
-  for (const char* key : {"ranks", "pid", "step"}) {
-    nlohmann::json changed = json;
-    changed[key] = key == std::string("ranks") ? (uint64_t{1} << 32) + 1 : (uint64_t{1} << 63);
-    std::ofstream((folder / "status.json")) << data::json_text(changed);
-    EXPECT_FALSE(read_status(folder / "")) << key;
-  }
-  std::ofstream((folder / "status.json")) << data::json_text(json);
-  EXPECT_TRUE(read_status(folder / ""));
-}
-
 TEST(RunStatus, CodesThatAreWorthARestart) {
   for (const int code : {69, 74, 75, 128 + 9, 128 + 11})
     EXPECT_TRUE(is_worth_restarting(code, false)) << code;

@@ -44,9 +44,8 @@ class WeightsFile : public testing::FolderTest {
       if (parameter.name == left_out) continue;
       std::vector<float> values(static_cast<size_t>(parameter.rows * parameter.cols), 0.25F);
       if (parameter.name == "decoder/layers/1/feed_forward/inner/weight") values[3] = first_value;
-      std::vector<int64_t> dimensions = {parameter.rows, parameter.cols};
-      if (parameter.vector) dimensions = {parameter.cols};
-      writer.write("/model/" + parameter.name, data::ElementType::kF32, dimensions, values.data());
+      writer.write("/model/" + parameter.name, data::ElementType::kF32, shape_in_files(parameter),
+                   values.data());
     }
     if (!added.empty()) {
       const std::vector<float> values(6, 0.0F);
@@ -74,15 +73,6 @@ TEST_F(WeightsFile, GivesBackEveryParameterBitForBit) {
       EXPECT_EQ(flat_values(loaded->store), flat_values(model.store)) << pre_norm << learned;
     }
   }
-}
-
-TEST_F(WeightsFile, OfTheSameModelIsTheSameBytes) {
-  const SmallModel model(small_config(), 5);
-  const std::string first = content(save(model, "a.h5"));
-  EXPECT_GT(first.size(), 1000U);
-  EXPECT_EQ(first, content(save(model, "b.h5")));
-  const SmallModel other(small_config(), 6);
-  EXPECT_NE(first, content(save(other, "c.h5")));
 }
 
 TEST_F(WeightsFile, LoadedInBf16HasTheMastersAndTheirRoundedCopy) {
