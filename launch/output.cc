@@ -12,7 +12,6 @@
 #include "data/error.h"
 #include "data/text/text_reader.h"
 #include "trainer/files/run_folder.h"
-#include "trainer/message_colour.h"
 #include "trainer/text.h"
 
 namespace ventris {
@@ -39,12 +38,11 @@ void write_output(std::string_view text) {
 }
 
 void tell(const std::string& message) {
-  std::fputs((with_coloured_warning(readable_lines(message)) + "\n").c_str(), stderr);
+  std::fputs((readable_lines(message) + "\n").c_str(), stderr);
 }
 
 void tell_error(const std::string& where, const std::string& message) {
-  std::fputs(fmt::format("{}: {} {}\n", readable_lines(where), error_word(), readable_lines(message)).c_str(),
-             stderr);
+  tell(where + ": error: " + message);
 }
 
 void check_line(std::string& line, const std::string& path, int64_t line_number) {

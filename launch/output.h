@@ -19,8 +19,8 @@ class ClosedOutput : public Error {
 /// system's reason.
 void write_output(std::string_view text);
 
-/// Writes a message to the standard error, a warning with its colour (trainer/message_colour.h). Control
-/// characters, as of a path, become spaces: a terminal would obey them. A message that cannot be written is
+/// Writes a message to the standard error, Control characters, as of a path, become spaces: a
+/// terminal would obey them. A message that cannot be written is
 /// dropped, without an error.
 void tell(const std::string& message);
 /// The same for an error: "WHERE: error: MESSAGE".

@@ -1,22 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <sys/types.h>
-
 #include <cstddef>
 #include <string>
 
 namespace ventris {
 
-/// One line at the end of a terminal that is overwritten repeatedly: of the terminal that is the standard
-/// error, or, if an mpirun on this host forwards that stream, of the one that mpirun writes it to.
+/// One line at the end of the terminal that is the standard error, overwritten repeatedly.
 class LiveLine {
  public:
-  LiveLine();
-  ~LiveLine();
-  LiveLine(const LiveLine&) = delete;
-  LiveLine& operator=(const LiveLine&) = delete;
-
   /// True if there is a terminal whose cursor moves (TERM is set, and not "dumb") and no other job of the
   /// shell has it: this one is not in the background.
   bool is_possible() const;
@@ -30,8 +22,6 @@ class LiveLine {
   void leave();
 
  private:
-  int terminal_ = -1;
-  pid_t job_;  // process group of this process or of mpirun
   bool is_shown_ = false;
 };
 

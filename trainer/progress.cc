@@ -12,7 +12,6 @@
 #include <string>
 
 #include "trainer/live_line.h"
-#include "trainer/message_colour.h"
 #include "trainer/metrics.h"
 #include "trainer/progress_text.h"
 #include "trainer/signals.h"
@@ -27,7 +26,7 @@ double seconds_left(const TrainOptions& options, const RunProgress& run) {
   const double epochs = run.epoch - run.first_epoch;
   if (options.max_epochs > 0 && epochs > 0.0)
     left = std::min(left, run.seconds / epochs * (static_cast<double>(options.max_epochs) - run.epoch));
-  if (options.max_minutes > 0.0) left = std::min(left, 60.0 * options.max_minutes - run.seconds_of_process);
+  if (options.max_minutes > 0.0) left = std::min(left, 60.0 * options.max_minutes - run.seconds);
   return left;
 }
 
@@ -60,8 +59,8 @@ struct Progress::Impl {
   void say(const std::string& text) {
     if (!speaks) return;
     const std::lock_guard lock(mutex);
-    const std::string line = fmt::format("{:%Y-%m-%d %H:%M:%S}  {}\n", fmt::localtime(std::time(nullptr)),
-                                         with_coloured_warning(readable_lines(text)));
+    const std::string line =
+        fmt::format("{:%Y-%m-%d %H:%M:%S}  {}\n", fmt::localtime(std::time(nullptr)), readable_lines(text));
     live.clear();
     std::fwrite(line.data(), 1, line.size(), stderr);
     last_word = Clock::now();

@@ -40,14 +40,13 @@ class Progress {
   std::unique_ptr<Impl> impl_;
 };
 
-/// The steps and the time of a start of a run, or since it went back.
+/// The steps and the time of a start of a run.
 struct RunProgress {
   int64_t first_step;
   int64_t step;
   double first_epoch;
   double epoch;
   double seconds;
-  double seconds_of_process;  // which --max-minutes limits
 };
 /// Seconds to the nearest end set by the options, at the rate so far.
 double seconds_left(const TrainOptions& options, const RunProgress& run);

@@ -6,7 +6,6 @@
 #include "backend/transfer.h"
 #include "trainer/files/parameter_digest.h"
 #include "trainer/files/run_folder.h"
-#include "trainer/progress_text.h"
 #include "trainer/resumed_start.h"
 #include "trainer/stages.h"
 #include "trainer/tensorboard.h"
@@ -15,16 +14,6 @@
 #include "trainer/validation_script.h"
 
 namespace ventris {
-namespace {
-
-constexpr int64_t kStepsToKnowTheRate = 10;
-constexpr double kWorthTelling = 10.0;  // seconds
-
-bool has_last_end(const data::MixPlan& plan) {
-  return !plan.empty() && plan.stages.back().end.kind != data::StageEnd::Kind::kNever;
-}
-
-}  // namespace
 
 void TrainingRun::open_logs() {
   const int64_t last_step = last_checkpoint_.empty() ? -1 : state_.step;
@@ -58,12 +47,6 @@ void TrainingRun::complete_step(const data::GlobalBatch& batch) {
   whole_run_.seconds += seconds;
   whole_run_.target_tokens += batch.target_tokens;
   state_.elapsed_seconds = elapsed_before_ + seconds_of_run();
-  if (state_.step - first_step_ == kStepsToKnowTheRate && seconds_left() >= kWorthTelling) {
-    const bool may_end_before = options_.patience > 0 || has_last_end(batches_.mix());
-    progress_.message(fmt::format("{} steps in {}: at this rate the rest takes {} {}", kStepsToKnowTheRate,
-                                  duration_text(seconds_of_run()), may_end_before ? "at most" : "about",
-                                  duration_text(seconds_left())));
-  }
   if (log_is_due()) {
     check_surroundings();
     log_interval();
@@ -194,8 +177,7 @@ double TrainingRun::seconds_left() const {
                                           .step = state_.step,
                                           .first_epoch = first_epoch_,
                                           .epoch = epochs(),
-                                          .seconds = seconds_of_run(),
-                                          .seconds_of_process = seconds_of_run()});
+                                          .seconds = seconds_of_run()});
 }
 
 }  // namespace ventris

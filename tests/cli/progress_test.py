@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What train shows of its progress: the live line of a terminal, also behind mpirun, and lines of a log."""
+"""What train shows of its progress: the live line of a terminal, and lines of a log."""
 
 import fcntl
 import os
@@ -63,15 +63,12 @@ class Progress(support.RunTest):
     def steps(self, text):
         return [int(step) for step in re.findall(r"  step (\d+)/\d+  epoch ", text)]
 
-    def test_a_terminal_has_a_live_line_that_follows_its_width_also_behind_mpirun(self):
-        for ranks in (1, 2) if support.MPIEXEC else (1,):
-            terminal = Terminal(support.command(*self.train(f"terminal{ranks}", max_steps=1000000), ranks=ranks))
-            self.assertTrue(terminal.read_until(LIVE), terminal.text)
-            terminal.resize(30)
-            self.assertTrue(terminal.read_until(rb"\r\x1b\[Kstep \d[^\r]{23}\r", len(terminal.text)), terminal.text)
-            code = terminal.end(stop=signal.SIGTERM if ranks == 1 else signal.SIGKILL)
-            if ranks == 1:
-                self.assertEqual(code, 75, terminal.text)
+    def test_a_terminal_has_a_live_line_that_follows_its_width(self):
+        terminal = Terminal(support.command(*self.train("terminal", max_steps=1000000)))
+        self.assertTrue(terminal.read_until(LIVE), terminal.text)
+        terminal.resize(30)
+        self.assertTrue(terminal.read_until(rb"\r\x1b\[Kstep \d[^\r]{23}\r", len(terminal.text)), terminal.text)
+        self.assertEqual(terminal.end(stop=signal.SIGTERM), 75, terminal.text)
 
     def test_a_log_has_lines_though_its_shell_has_a_terminal(self):
         log = self.path("log")

@@ -9,12 +9,7 @@ namespace ventris {
 namespace {
 
 // 50 steps in 10 seconds, 0.5 epochs: 5 steps or 0.05 epochs a second.
-constexpr RunProgress kRun{.first_step = 100,
-                           .step = 150,
-                           .first_epoch = 1.0,
-                           .epoch = 1.5,
-                           .seconds = 10.0,
-                           .seconds_of_process = 10.0};
+constexpr RunProgress kRun{.first_step = 100, .step = 150, .first_epoch = 1.0, .epoch = 1.5, .seconds = 10.0};
 
 TEST(SecondsLeft, AreThoseToTheNearestEnd) {
   TrainOptions options;
@@ -35,12 +30,7 @@ TEST(SecondsLeft, NeedNoStepYet) {
   options.max_steps = 250;
   options.max_epochs = 2;
   options.max_minutes = 1.0;
-  const RunProgress run{.first_step = 150,
-                        .step = 150,
-                        .first_epoch = 1.5,
-                        .epoch = 1.5,
-                        .seconds = 0.1,
-                        .seconds_of_process = 0.1};
+  const RunProgress run{.first_step = 150, .step = 150, .first_epoch = 1.5, .epoch = 1.5, .seconds = 0.1};
   EXPECT_DOUBLE_EQ(seconds_left(options, run), 10.0);
 }
 
