@@ -5,10 +5,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <set>
-#include <string_view>
 
 #include "backend/context.h"
 #include "backend/device.h"
@@ -21,7 +19,7 @@
 #include "data/files/atomic_file.h"
 #include "data/files/file_io.h"
 #include "data/files/json_text.h"
-#include "trainer/corpus_warnings.h"
+#include "data/scores/unspaced_text.h"
 #include "trainer/files/export_limits.h"
 #include "trainer/files/run_folder.h"
 #include "trainer/progress.h"
@@ -29,6 +27,7 @@
 #include "trainer/schedule_options.h"
 #include "trainer/text.h"
 #include "trainer/train_options_json.h"
+#include "trainer/validation_metric.h"
 #include "trainer/validation_sets.h"
 
 namespace ventris {
@@ -131,6 +130,57 @@ std::string validation_row(const TrainOptions& options, const ValidationSets& se
   return row("sets", text);
 }
 
+/// Steps of an epoch if every batch were full on the side that fills it first. Below 1 if a batch is larger
+/// than the corpus.
+double steps_per_epoch(const TrainOptions& options, const data::SentencePairs& pairs) {
+  const auto tokens = [](const data::SentenceArray& side) {  // with end marks, as in batches
+    return static_cast<double>(side.total_tokens() + side.size());
+  };
+  return std::max(tokens(pairs.source) / static_cast<double>(options.batch_source_tokens),
+                  tokens(pairs.target) / static_cast<double>(options.batch_target_tokens));
+}
+
+/// For a vocabulary with which text of `tokens` tokens is written; `side` is "" if it is that of both.
+void warn_of_vocabulary(Progress& progress, const std::string& side, const data::Tokenizer& tokenizer,
+                        int64_t tokens) {
+  constexpr int64_t kFewUses = 50;  // a token that occurs less often is hardly learned
+  const int vocab_size = tokenizer.vocab_size();
+  if (tokens / vocab_size >= kFewUses) return;
+  progress.warning(fmt::format(
+      "the {}vocabulary is large for the text: {} tokens for {}, so each occurs {} times on average; "
+      "take more text, or a smaller one ('ventris prepare --{}vocab-size')",
+      side, thousands(vocab_size), thousands(tokens), tokens / vocab_size,
+      side.empty() ? "" : side.substr(0, side.size() - 1) + "-"));
+}
+
+/// Probable mistakes in the corpus or its batches, each with a remedy.
+void warn_of_corpus(Progress& progress, const TrainOptions& options, const data::Corpus& corpus,
+                    const ValidationSets& sets, double steps_per_epoch) {
+  if (steps_per_epoch < 1.0) {
+    progress.warning(fmt::format(
+        "a batch is larger than the corpus: one step is {:.3g} epochs. "
+        "Smaller --batch-source-tokens and --batch-target-tokens give more steps in the same time",
+        1.0 / steps_per_epoch));
+  }
+  const int64_t source_tokens = corpus.train().source.total_tokens();
+  const int64_t target_tokens = corpus.train().target.total_tokens();
+  const data::TokenizerPair& tokenizers = corpus.tokenizers();
+  if (tokenizers.shared()) {
+    warn_of_vocabulary(progress, "", tokenizers.target(), source_tokens + target_tokens);
+  } else {
+    warn_of_vocabulary(progress, "source ", tokenizers.source(), source_tokens);
+    warn_of_vocabulary(progress, "target ", tokenizers.target(), target_tokens);
+  }
+  const ValidationScorer scorer(options);
+  if (options.valid_every > 0 && options.translates_validation() &&
+      scorer.words_are_phrases(sets.first_references())) {
+    progress.warning(
+        data::warning_of_phrases("the validation references", scorer.bleu().options().bleu) +
+        fmt::format(" (--valid-tokenize). The best checkpoint is that of the best {} (--valid-metric)",
+                    options.valid_metric));
+  }
+}
+
 /// Ranks may have different processors: f32 has the same bits on them, bf16 products do not.
 void warn_of_differing_products(Progress& progress, const std::vector<std::string>& library_of_rank) {
   const std::set<std::string> libraries(library_of_rank.begin(), library_of_rank.end());
@@ -139,15 +189,6 @@ void warn_of_differing_products(Progress& progress, const std::vector<std::strin
       "products of bf16 are computed by {} on others, so the result depends on the distribution over the "
       "ranks. Set the same DNNL_MAX_CPU_ISA on all ranks, or use --precision f32, to make it reproducible",
       fmt::join(libraries, " on some ranks and by ")));
-}
-
-/// The variable is of all of NVIDIA's libraries: with 0 they use TF32 for nobody who asks.
-void warn_of_tf32_that_is_off(Progress& progress, const TrainOptions& options) {
-  const char* variable = std::getenv("NVIDIA_TF32_OVERRIDE");
-  if (options.precision != Precision::kTf32 || variable == nullptr || std::string_view(variable) != "0")
-    return;
-  progress.warning(
-      "NVIDIA_TF32_OVERRIDE is 0, so cuBLASLt computes the products of --precision tf32 in f32. Unset it to use TF32");
 }
 
 }  // namespace
@@ -181,9 +222,8 @@ void report_start(Progress& progress, Communicator& communicator, Context& conte
       row("rate", rate_text(options, first_step, next_rate)) +
       row("training", limits_text(options, steps, first_step)) +
       row("exports", describe_exports(model, corpus.tokenizers().target().begin_id())));
-  for (const std::string& warning : corpus_warnings(options, corpus, sets)) progress.warning(warning);
+  warn_of_corpus(progress, options, corpus, sets, steps);
   warn_of_differing_products(progress, libraries);
-  warn_of_tf32_that_is_off(progress, options);
   if (shards < ranks) {
     progress.warning(fmt::format("{} of {} ranks work only in validation: a batch has {}", ranks - shards,
                                  ranks, counted(shards, "logical shard")));

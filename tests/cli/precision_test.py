@@ -88,13 +88,6 @@ class OnCuda(PrecisionTest):
         says = ["--precision tf32, that of the checkpoint, computes only with CUDA", "another --model-dir"]
         self.refuse(64, *self.train("parts", max_steps=6, device="cpu"), says=says)
 
-    def test_tf32_that_the_environment_forbids_is_told(self):
-        for precision, value, expected in (("tf32", "0", 1), ("tf32", "1", 0), ("f32", "0", 0)):
-            words = self.train(f"forbidden-{precision}-{value}", max_steps=1, device="cuda", precision=precision)
-            variables = {"VENTRIS_EMULATED_DEVICES": 1, "NVIDIA_TF32_OVERRIDE": value}
-            said = self.told(*words, binary=support.EMULATED, variables=variables)
-            self.assertEqual(said.count("NVIDIA_TF32_OVERRIDE is 0"), expected, said)
-
 
 if __name__ == "__main__":
     unittest.main(verbosity=2)

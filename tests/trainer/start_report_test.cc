@@ -3,59 +3,10 @@
 
 #include <gtest/gtest.h>
 
-#include "trainer/corpus_warnings.h"
 #include "trainer/text.h"
 
 namespace ventris {
 namespace {
-
-/// Sentences of two words each.
-struct Side {
-  explicit Side(std::vector<int32_t> words_in) : words(std::move(words_in)) {
-    for (size_t i = 0; i <= words.size(); i += 2) offsets.push_back(static_cast<int64_t>(i));
-  }
-  data::SentenceArray array() const {
-    return {words.data(), offsets.data(), static_cast<int64_t>(offsets.size()) - 1};
-  }
-  std::vector<int32_t> words;
-  std::vector<int64_t> offsets;
-};
-
-constexpr int kVocabulary = 12;
-
-std::vector<int32_t> repeated(const std::vector<int32_t>& words, int times) {
-  std::vector<int32_t> result;
-  for (int i = 0; i < times; ++i) result.insert(result.end(), words.begin(), words.end());
-  return result;
-}
-
-TEST(CorpusWarnings, SwappedSidesAreKnownByTheirTokens) {
-  const Side english(repeated({1, 2, 3, 4}, 20));
-  const Side german(repeated({6, 7, 8, 9}, 20));
-  const Side some_english({1, 3, 2, 5});
-  const Side some_german({7, 6, 9, 10});
-  const data::SentencePairs train{english.array(), german.array()};
-  EXPECT_TRUE(sides_are_swapped(train, {some_german.array(), some_english.array()}, kVocabulary));
-  EXPECT_FALSE(sides_are_swapped(train, {some_english.array(), some_german.array()}, kVocabulary));
-  // One side alone does not tell: text that was not translated, for example.
-  EXPECT_FALSE(sides_are_swapped(train, {some_german.array(), some_german.array()}, kVocabulary));
-  EXPECT_FALSE(sides_are_swapped(train, {some_english.array(), some_english.array()}, kVocabulary));
-  // Both sides of one kind, and no validation pairs.
-  const data::SentencePairs alike{english.array(), english.array()};
-  EXPECT_FALSE(sides_are_swapped(alike, {some_german.array(), some_english.array()}, kVocabulary));
-  EXPECT_FALSE(sides_are_swapped(train, {}, kVocabulary));
-}
-
-TEST(CorpusWarnings, AnEpochHasTheStepsOfTheSideThatFillsABatchFirst) {
-  const Side source(repeated({1, 2}, 30));  // 90 tokens with end marks
-  const data::SentencePairs pairs{source.array(), source.array()};
-  TrainOptions options;
-  options.batch_source_tokens = 45;
-  options.batch_target_tokens = 9;
-  EXPECT_DOUBLE_EQ(steps_per_epoch(options, pairs), 10.0);
-  options.batch_target_tokens = options.batch_source_tokens = 180;
-  EXPECT_DOUBLE_EQ(steps_per_epoch(options, pairs), 0.5);
-}
 
 TEST(StartReport, NamesOptionsThatChanged) {
   TrainOptions before;
