@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <utility>
@@ -45,20 +46,16 @@ OrderedJson record_json(const MetricsRecord& record, const std::map<std::string,
   return object;
 }
 
-OrderedJson place_of(const MetricsPlace& place, const std::string& text) {
-  return {{"step", place.step},
-          {"seconds", place.seconds},
-          {"tokens", place.target_tokens},
-          {"time", number_or_null(place.time)},
-          {"text", text}};
-}
-
 OrderedJson event_marks(const MetricsRecord& record) {
   OrderedJson marks = OrderedJson::array();
   for (size_t i = 0; i < std::min(record.marks.size(), kReportMarks); ++i) {
     const MetricsMark& mark = record.marks[i];
-    marks.push_back(place_of(mark.place, mark.text));
-    marks.back()["kind"] = name_of(mark.kind);
+    marks.push_back({{"step", mark.place.step},
+                     {"seconds", mark.place.seconds},
+                     {"tokens", mark.place.target_tokens},
+                     {"time", number_or_null(mark.place.time)},
+                     {"kind", name_of(mark.kind)},
+                     {"text", mark.text}});
   }
   return marks;
 }
@@ -72,30 +69,6 @@ OrderedJson samples_of(const RunRecord& run) {
                     {"references", samples.references},
                     {"steps", samples.steps},
                     {"translations", samples.translations}});
-  }
-  return list;
-}
-
-/// Curves and failures of --valid-script, by set.
-OrderedJson scripts_of(const MetricsRecord& record) {
-  std::set<std::string> sets;
-  for (const auto& [set, series] : record.scripts) sets.insert(set);
-  for (const auto& [set, missing] : record.missing_scores) sets.insert(set);
-  OrderedJson list = OrderedJson::array();
-  for (const std::string& set : sets) {
-    const auto scores = record.scripts.find(set);
-    const auto missing = record.missing_scores.find(set);
-    OrderedJson failures = OrderedJson::array();
-    if (missing != record.missing_scores.end()) {
-      const auto& all = missing->second;
-      for (size_t i = all.size() - std::min(all.size(), kReportMarks); i < all.size(); ++i)
-        failures.push_back(place_of(all[i].place, all[i].error));
-    }
-    list.push_back(
-        {{"set", set},
-         {"points", record_json(record, scores == record.scripts.end() ? MetricsSeries() : scores->second)},
-         {"failures", failures},
-         {"failed", missing == record.missing_scores.end() ? 0 : missing->second.size()}});
   }
   return list;
 }
@@ -115,9 +88,6 @@ OrderedJson record_json(const RunRecord& run) {
       {"marks_left_out", metrics.marks.size() - std::min(metrics.marks.size(), kReportMarks)},
       {"series", record_json(metrics, metrics.series)},
       {"shares", record_json(metrics, metrics.shares)},
-      {"phases", record_json(metrics, metrics.phases)},
-      {"phase_seconds", metrics.phase_seconds},
-      {"scripts", scripts_of(metrics)},
       {"samples", samples_of(run)}};
   return object;
 }
@@ -126,7 +96,6 @@ OrderedJson run_options(const std::vector<RunRecord>& runs) {
   std::set<std::string> names;
   for (const RunRecord& run : runs)
     for (const auto& [name, value] : run.options) names.insert(name);
-  const auto differing = differing_options(runs);
   OrderedJson options = OrderedJson::array();
   for (const std::string& name : names) {
     OrderedJson values = OrderedJson::array();
@@ -134,7 +103,8 @@ OrderedJson run_options(const std::vector<RunRecord>& runs) {
       const auto found = run.options.find(name);
       values.push_back(found == run.options.end() ? OrderedJson(nullptr) : OrderedJson(found->second));
     }
-    options.push_back({{"name", name}, {"values", values}, {"differs", differing.contains(name)}});
+    const bool differs = std::ranges::adjacent_find(values, std::not_equal_to<>()) != values.end();
+    options.push_back({{"name", name}, {"values", values}, {"differs", differs && name != "model_dir"}});
   }
   return options;
 }

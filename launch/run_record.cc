@@ -97,24 +97,6 @@ RunRecord read_run(const std::string& folder) {
           .samples = {}};
 }
 
-std::map<std::string, std::vector<std::optional<std::string>>> differing_options(
-    const std::vector<RunRecord>& runs) {
-  std::map<std::string, std::vector<std::optional<std::string>>> differing;
-  std::set<std::string> names;
-  for (const RunRecord& run : runs)
-    for (const auto& [name, value] : run.options) names.insert(name);
-  names.erase("model_dir");
-  for (const std::string& name : names) {
-    std::vector<std::optional<std::string>> values;
-    for (const RunRecord& run : runs) {
-      const auto found = run.options.find(name);
-      values.push_back(found == run.options.end() ? std::nullopt : std::optional(found->second));
-    }
-    if (std::ranges::adjacent_find(values, std::not_equal_to<>()) != values.end()) differing[name] = values;
-  }
-  return differing;
-}
-
 std::string warning_of(const RunRecord& run) {
   const MetricsRecord& metrics = run.metrics;
   std::string warning;

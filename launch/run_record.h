@@ -38,11 +38,6 @@ struct RunRecord {
 /// of read_metrics().
 RunRecord read_run(const std::string& folder);
 
-/// The options that differ between the runs, with their value in each, nullopt where a run has none. The
-/// folder of the run itself (model_dir) is none of them.
-std::map<std::string, std::vector<std::optional<std::string>>> differing_options(
-    const std::vector<RunRecord>& runs);
-
 /// A message about lines of metrics.jsonl that were left out; "" if there are none.
 std::string warning_of(const RunRecord& run);
 

@@ -2,7 +2,6 @@
 #include "trainer/batch_feed.h"
 
 #include <algorithm>
-#include <chrono>
 #include <utility>
 #include <vector>
 
@@ -71,10 +70,8 @@ bool BatchFeed::wait_to_fill(Condition&& condition) {
 
 template <typename Condition>
 void BatchFeed::wait_to_take(Condition&& condition) {
-  const auto begin = std::chrono::steady_clock::now();
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [&] { return failure_ || condition(); });
-  waited_seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   if (!condition()) std::rethrow_exception(failure_);
 }
 

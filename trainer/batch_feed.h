@@ -8,7 +8,6 @@
 #include <exception>
 #include <mutex>
 #include <thread>
-#include <utility>
 #include <vector>
 
 #include "data/batches.h"
@@ -68,8 +67,6 @@ class BatchFeed {
   /// This rank's next micro-batch of the step, in the order of the shards: its copy to the device is
   /// enqueued. Valid until the next call.
   Piece next_micro_batch();
-  /// Seconds since the previous call in which these two waited for the thread that packs.
-  double take_waited_seconds() { return std::exchange(waited_seconds_, 0.0); }
 
  private:
   struct Stage {
@@ -94,8 +91,7 @@ class BatchFeed {
   const TransformerConfig config_;
   const Share share_;
   std::array<Stage, 2> stages_;
-  int64_t taken_ = 0;  // micro-batches, by the caller alone
-  double waited_seconds_ = 0.0;
+  int64_t taken_ = 0;         // micro-batches, by the caller alone
   data::PackedBatch packed_;  // of the thread
 
   std::mutex mutex_;  // guards the following members

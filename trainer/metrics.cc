@@ -127,7 +127,6 @@ void MetricsLog::write(const IntervalMetrics& metrics) {
   line["source_tokens_per_second"] = metrics.source_tokens_per_second();
   if (metrics.device) {
     line["model_flops_per_second"] = metrics.device->flops_per_second;
-    if (metrics.device->peak > 0.0) line["mfu"] = metrics.device->mfu();
     line["device_memory_bytes"] = metrics.device->memory_bytes;
   }
   line["elapsed_seconds"] = metrics.elapsed_seconds;
@@ -136,8 +135,6 @@ void MetricsLog::write(const IntervalMetrics& metrics) {
     line["stage"] = metrics.stage;
     for (const auto& [corpus, pairs] : metrics.pairs) line["pairs"][corpus] = pairs;
   }
-  for (const auto& [phase, seconds] : metrics.phase_seconds)
-    line["phase_seconds"][phase] = std::round(1e6 * seconds) / 1e6;
   write_line(line);
 }
 

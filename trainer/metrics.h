@@ -11,9 +11,7 @@
 #include <vector>
 
 #include "data/files/folder_lock.h"
-#include "trainer/device_use.h"
 #include "trainer/files/metric_events.h"
-#include "trainer/phase_clock.h"
 
 namespace ventris {
 
@@ -29,6 +27,12 @@ struct IntervalSums {
   double seconds = 0.0;  // of training steps only, without validation and checkpoints
 };
 
+/// How far the steps of an interval used the CUDA devices.
+struct DeviceUse {
+  double flops_per_second = 0.0;  // of the model on one device, the mean over the ranks
+  int64_t memory_bytes = 0;       // in use by all programs on the first rank's device
+};
+
 /// One line of metrics.jsonl for an interval.
 struct IntervalMetrics {
   int64_t step = 0;
@@ -41,7 +45,6 @@ struct IntervalMetrics {
   int64_t skipped_steps = 0;
   std::string stage = {};                                   // of the step; "" without a plan of stages
   std::vector<std::pair<std::string, int64_t>> pairs = {};  // drawn of each corpus since the start; likewise
-  PhaseSeconds phase_seconds = {};                          // of the first rank, since the line before
   std::optional<DeviceUse> device = {};                     // on CUDA
 
   bool has_loss() const { return sums.target_tokens > 0; }

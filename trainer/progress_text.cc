@@ -27,10 +27,8 @@ std::string loss_text(const IntervalMetrics& metrics, bool smooths) {
 // "" without a device.
 std::string device_use_text(const IntervalMetrics& metrics) {
   if (!metrics.device) return "";
-  const DeviceUse& device = *metrics.device;
-  const std::string mfu = device.peak > 0.0 ? fmt::format(" (MFU {:.1f}%)", 100.0 * device.mfu()) : "";
-  return fmt::format("  {} per GPU{}  {} used", flop_rate_text(device.flops_per_second), mfu,
-                     bytes_text(device.memory_bytes));
+  return fmt::format("  {} per GPU  {} used", flop_rate_text(metrics.device->flops_per_second),
+                     bytes_text(metrics.device->memory_bytes));
 }
 
 }  // namespace

@@ -14,7 +14,6 @@
 #include "backend/transfer.h"
 #include "comm/affinity.h"
 #include "trainer/agreement.h"
-#include "trainer/device_use.h"
 #include "trainer/files/model_files.h"
 #include "trainer/files/run_folder.h"
 #include "trainer/files/run_status.h"
@@ -90,8 +89,6 @@ TrainingRun::TrainingRun(Context& context, Communicator& communicator, const Tra
   options_.logical_shards = shards_;
   options_.mix = data::to_text(batches_.mix());
   options_.precision = resolved_precision(options.precision, resume_point_.precision, context.device());
-  if (context.device() == Device::kCuda)
-    device_peak_ = peak_flops_per_second(cuda_device_model(), options_.precision);
   const std::vector<std::string> references = valid_sets_.first_references();
   const std::string choices[] = {resolve_begin_embedding(options_, resume_point_.begin_embedding, corpus_),
                                  resolve_valid_tokenizer(options_, resume_point_.valid_metric, references)};
@@ -230,7 +227,7 @@ std::string TrainingRun::what_is_done() const {
 data::GlobalBatch TrainingRun::begin_step() {
   if (saver_ && saver_->check()) record_save();
   if (script_) script_->log_arrived(state_.step);
-  phases_.enter(RunPhase::kSteps, step_begin_ = Clock::now());
+  step_begin_ = Clock::now();
   own_work_.begin_step();
   communicator_.set_step(++state_.step);
   if (status_ != nullptr) status_->reach(state_.step);
@@ -346,7 +343,6 @@ void TrainingRun::check_surroundings() const {
 }
 
 void TrainingRun::save(const std::optional<CheckpointSaver::Best>& best) {
-  const PhaseRange range(phases_, RunPhase::kSaving);
   state_.elapsed_seconds = elapsed_before_ + seconds_of_run();
   check_surroundings();
   check_ranks();  // a checkpoint requires a state on which all ranks agree

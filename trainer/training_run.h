@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <chrono>
 #include <optional>
 #include <string>
 #include <vector>
@@ -16,7 +17,6 @@
 #include "trainer/initial_values.h"
 #include "trainer/metrics.h"
 #include "trainer/optimizer.h"
-#include "trainer/phase_clock.h"
 #include "trainer/progress.h"
 #include "trainer/resume.h"
 #include "trainer/schedule.h"
@@ -34,7 +34,7 @@ class ValidationScript;
 /// The parts of a training run and the work between its steps. All ranks must call all functions.
 class TrainingRun {
  public:
-  using Clock = PhaseClock::Clock;
+  using Clock = std::chrono::steady_clock;
   /// Reads the corpus, compares the ranks, creates the model and resumes from a checkpoint if there is one.
   TrainingRun(Context& context, Communicator& communicator, const TrainOptions& options,
               const std::string& command, RunStatus* status);
@@ -102,7 +102,6 @@ class TrainingRun {
   const std::string command_;
   RunStatus* const status_;  // or null
   const Clock::time_point begin_ = Clock::now();
-  PhaseClock phases_{begin_};
   Progress progress_;
   const CorpusWatch corpus_watch_;
   data::Corpus corpus_;
@@ -128,7 +127,7 @@ class TrainingRun {
   IntervalSums interval_, whole_run_;
   StragglerWatch own_work_{communicator_};
   Clock::time_point step_begin_ = Clock::now();
-  double last_gradient_norm_ = 0.0, last_learning_rate_ = 0.0, device_peak_ = 0.0;
+  double last_gradient_norm_ = 0.0, last_learning_rate_ = 0.0;
   DivergenceWatch divergence_{state_};
   bool nothing_to_do_ = false;             // the checkpoint to resume from is that of the last step
   bool stop_ = false, told_stop_ = false;  // requested on some rank; told to the other ranks

@@ -39,9 +39,7 @@ void TrainingRun::complete_step(const data::GlobalBatch& batch) {
     record_stage_end(batches_, stage, state_, metrics_ ? &*metrics_ : nullptr, progress_);
   state_.target_tokens += batch.target_tokens;
   if (reports_are_due() || context_.device() == Device::kCpu) read_reports(0);
-  const Clock::time_point now = Clock::now();
-  phases_.enter(RunPhase::kOther, now);
-  const double seconds = std::chrono::duration<double>(now - step_begin_).count();
+  const double seconds = std::chrono::duration<double>(Clock::now() - step_begin_).count();
   own_work_.end_step(seconds);
   interval_.seconds += seconds;
   whole_run_.seconds += seconds;
@@ -58,8 +56,7 @@ void TrainingRun::complete_step(const data::GlobalBatch& batch) {
 }
 
 void TrainingRun::log_interval() {
-  IntervalMetrics metrics = interval_metrics();
-  metrics.phase_seconds = phases_.take(feed_->take_waited_seconds());
+  const IntervalMetrics metrics = interval_metrics();
   if (metrics_) metrics_->write(metrics);
   progress_.line(metrics, seconds_left());
   interval_ = {};
@@ -150,7 +147,6 @@ IntervalMetrics TrainingRun::interval_metrics() const {
   if (context_.device() == Device::kCuda) {
     const double device_seconds = interval_.seconds * communicator_.size();
     metrics.device = {.flops_per_second = device_seconds > 0.0 ? interval_.flops / device_seconds : 0.0,
-                      .peak = device_peak_,
                       .memory_bytes = cuda_memory().used};
   }
   if (batches_.mix().empty()) return metrics;

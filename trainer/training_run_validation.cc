@@ -62,7 +62,6 @@ void TrainingRun::exchange_with_average() {
 
 void TrainingRun::validate() {
   const Clock::time_point begin = Clock::now();
-  const PhaseRange range(phases_, RunPhase::kValidation);
   complete_masters();  // a search reads them
   exchange_with_average();
   auto measured = validation_->run(*transformer_, store_, ids_, state_.step,

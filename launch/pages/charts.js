@@ -37,6 +37,7 @@ const known = [
   ["Perplexity", ["perplexity", "valid_perplexity", ...ofSets("perplexity")], "", true],
   ["BLEU of validations", ["valid_bleu", ...ofSets("bleu")], "with its 95% confidence interval where it was logged"],
   ["chrF of validations", ["valid_chrf", ...ofSets("chrf")]],
+  ["Scores of the script of validations", ofSets("script")],
   ["Learning rate", ["learning_rate"]],
   ["Norm of the gradients", ["gradient_norm"], "", true],
   ["Target tokens per second", ["target_tokens_per_second"]],
@@ -77,18 +78,5 @@ data.runs.forEach((run, r) => {
   const of = data.runs.length > 1 ? " of " + visible(run.name) : "";
   charts.push({title: "Mix of corpora" + of, note: "part of the pairs since the line before", curves, mix: true});
 });
-const phaseNames = [["start", "start"], ["data", "waiting for batches"], ["steps", "steps"], ["validation", "validation"],
-  ["saving", "saving"], ["other", "other"]];
-data.runs.forEach((run, r) => {
-  const curves = phaseNames.map(([key, label], i) => ({
-    run: r, key, label, points: run.phases[key], colour: colour(i), dash: "", dots: false, band: []})).filter(({points}) => points);
-  const of = data.runs.length > 1 ? " of " + visible(run.name) : "";
-  charts.push({title: "Time by phase" + of, note: "part of the time since the line before", curves, mix: true});
-});
-// Scores of --valid-script: a curve for each set, in the colour of the run or, of one run, in one of its own.
-const scripts = data.runs.flatMap((run, r) => run.scripts.map(({set, points, failures, failed}, i) => ({
-  run: r, key: set, label: visible(set), points, failures, failed, colour: colour(data.runs.length > 1 ? r : i),
-  dash: data.runs.length > 1 ? dashes[i % 4] : "", dots: true, band: []})));
-charts.splice(known.findIndex(([title]) => title === "Learning rate"), 0, {title: "Scores of the script of validations", note: "a cross where it has none", curves: scripts});
 const skips = curve => curve.key === "skipped_steps" && curve.points.value.every(value => value === 0);
 const drawn = charts.filter(chart => chart.curves.length && !chart.curves.every(skips));

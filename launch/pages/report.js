@@ -24,9 +24,9 @@ function ticks(low, high, log, count) {
 // The range of the horizontal axis of all charts.
 function wholeRange() {
   let low = Infinity, high = -Infinity;
-  for (const {curves} of drawn) for (const {run, points, failures = []} of curves) {
+  for (const {curves} of drawn) for (const {run, points} of curves) {
     if (!shown[run]) continue;
-    for (const x of [...points[axis], ...failures.map(failure => failure[axis])]) if (x !== null) { low = Math.min(low, x); high = Math.max(high, x); }
+    for (const x of points[axis]) if (x !== null) { low = Math.min(low, x); high = Math.max(high, x); }
   }
   if (!(low <= high)) return [0, 1];
   return low < high ? [low, high] : [low - 0.5, high + 0.5];
@@ -107,27 +107,8 @@ function plot(chart) {
       if (x !== null && !(log && y <= 0)) draw("circle", inside, {cx: X(x), cy: Y(y), r: 2.6, style: `fill: ${curve.colour}`});
     });
   }
-  for (const curve of curves) drawFailures(chart, curve, inside);
   chart.overlay = draw("g", svg, {});
   readOut(chart, chart.cursor);
-}
-
-// Crosses above the axis where a validation has no score.
-function drawFailures(chart, {failures = [], label, colour}, parent) {
-  for (const failure of failures) {
-    if (failure[axis] === null) continue;
-    const x = chart.X(failure[axis]), y = height - below - 8;
-    const cross = draw("path", parent, {d: `M${x - 4} ${y - 4}l8 8m0-8l-8 8`, "stroke-width": 1.8, style: `stroke: ${colour}`, class: "failure"});
-    draw("title", cross, {}, visible(`${label}, step ${failure.step}: no score: ${failure.text}`));
-  }
-}
-
-// The failure of a curve at x if none of its values is nearer, otherwise nothing.
-function failureAt({points, failures = []}, x) {
-  const far = place => place === null ? Infinity : Math.abs(place - x);
-  const i = nearest(points, x);
-  const found = failures.reduce((a, b) => a && far(a[axis]) <= far(b[axis]) ? a : b, null);
-  return found && (i < 0 || far(found[axis]) < far(points[axis][i])) ? found : null;
 }
 
 // Lines at the marks of the runs; those at one pixel are drawn once.
@@ -165,11 +146,10 @@ function readOut(chart, x) {
   for (const curve of chart.curves) {
     const {points, row} = curve;
     row.hidden = !shown[curve.run];
-    const failure = x === null ? null : failureAt(curve, x);
-    const i = failure ? -1 : x === null ? points.value.length - 1 : nearest(points, x);
+    const i = x === null ? points.value.length - 1 : nearest(points, x);
     row.cells[1].textContent = i < 0 ? "\u2013" : plain(points.value[i]);
     row.cells[1].dataset.value = i < 0 ? "" : points.value[i];
-    row.cells[2].textContent = failure ? visible(`step ${plain(failure.step)}, no score: ${failure.text}`) : i < 0 ? "" : "step " + plain(points.step[i]) + (axis === "step" || points[axis][i] === null
+    row.cells[2].textContent = i < 0 ? "" : "step " + plain(points.step[i]) + (axis === "step" || points[axis][i] === null
       ? "" : ", " + axes[axis][1](points[axis][i])) + intervalAt(curve.band, points.step[i]);
     if (x !== null && i >= 0 && shown[curve.run] && points[axis][i] >= chart.x0 && points[axis][i] <= chart.x1) {
       const y = chart.Y(points.value[i]);
@@ -194,8 +174,7 @@ function move(chart, how) {
   const curves = chart.curves.filter(curve => shown[curve.run]);
   if (!curves.length) return;
   const longest = curves.reduce((a, b) => b.points.value.length > a.points.value.length ? b : a).points;
-  const missing = curves.flatMap(({failures = []}) => failures.map(failure => failure[axis]));
-  const places = [...new Set([...longest[axis], ...missing])].filter(x => x !== null && x >= chart.x0 && x <= chart.x1).sort((a, b) => a - b);
+  const places = longest[axis].filter(x => x !== null && x >= chart.x0 && x <= chart.x1);
   if (!places.length) return;
   let i = places.findIndex(x => x >= (chart.cursor ?? Infinity));
   if (i < 0) i = places.length - 1;
@@ -280,16 +259,6 @@ function headings(table, titles, numbers) {
   return make("tbody", table);
 }
 
-// What is said of validations without a score of the script; "" if there are none.
-function missingScores(run) {
-  const failed = run.scripts.reduce((sum, of) => sum + of.failed, 0);
-  if (!failed) return "";
-  const newest = run.scripts.flatMap(of => of.failures.map(failure => ({set: of.set, ...failure})))
-    .reduce((a, b) => b.step >= a.step ? b : a);
-  return `--valid-script has no score for ${failed === 1 ? "one validation of a set" : plain(failed) + " validations of sets"}, at last step `
-    + `${newest.step}, ${newest.set}: ${newest.text}`;
-}
-
 function addRuns() {
   const columns = [["training loss", "loss"], ["validation loss", "valid_loss"], ["validation perplexity", "valid_perplexity"],
     ["BLEU", "valid_bleu"], ["chrF", "valid_chrf"], ["learning rate", "learning_rate"], ["gradient norm", "gradient_norm"],
@@ -313,8 +282,7 @@ function addRuns() {
     make("td", row, end ? duration(last(end.seconds)) : "\u2013", {class: "number"});
     for (const [, key] of columns) make("td", row, plain(last(run.series[key]?.value)), {class: "number"});
     const notes = [run.warning, run.torn && "the last line was not written to its end", !all.length && "has no values yet",
-      run.marks_left_out && `${run.marks_left_out} further events are not on this page`, missingScores(run),
-      run.failed && run.message].filter(Boolean);
+      run.marks_left_out && `${run.marks_left_out} further events are not on this page`, run.failed && run.message].filter(Boolean);
     for (const note of notes) make("p", byId("warnings"), visible(`${run.name}: ${note}`), {class: "warning"});
   });
 }
@@ -332,30 +300,6 @@ function addMarks() {
     make("td", row, plain(mark.step), {class: "number"});
     make("td", row, duration(mark.seconds), {class: "number"});
     make("td", row, date(mark.time), {class: "number"});
-  }
-}
-
-// The whole time of each run, as a bar and in numbers.
-function addPhases() {
-  const timed = data.runs.filter(run => Object.keys(run.phase_seconds).length);
-  byId("phases-section").hidden = !timed.length;
-  if (!timed.length) return;
-  const named = phaseNames.filter(([key]) => timed.some(run => run.phase_seconds[key] > 0));
-  const rows = headings(byId("phases"), ["run", "", ...named.map(([, label]) => label), "in all"], 2);
-  named.forEach(([key], i) => byId("phases").tHead.rows[0].cells[2 + i].prepend(make("span", byId("phases"), "", {class: "swatch",
-    style: `border-color: ${colour(phaseNames.findIndex(([other]) => other === key))}; border-top-width: 8px; width: 8px`})));
-  for (const run of timed) {
-    const whole = Object.values(run.phase_seconds).reduce((sum, seconds) => sum + seconds, 0);
-    const row = make("tr", rows);
-    make("bdi", make("th", row, "", {scope: "row"}), visible(run.name));
-    const bar = make("div", make("td", row), "", {class: "parts", "aria-hidden": true});
-    for (const [key, label] of named) {
-      const seconds = run.phase_seconds[key] ?? 0;
-      const part = whole > 0 ? 100 * seconds / whole : 0;
-      make("span", bar, "", {title: label, style: `width: ${part}%; background: ${colour(phaseNames.findIndex(([other]) => other === key))}`});
-      make("td", row, `${duration(seconds)}, ${part.toFixed(1)} %`, {class: "number", "data-value": seconds});
-    }
-    make("td", row, duration(whole), {class: "number", "data-value": whole});
   }
 }
 
@@ -392,7 +336,6 @@ if (thinned.length) {
     + `columns, and the first and last: of at most ${plain(Math.max(...thinned.map(({points}) => points.of)))} values.`;
 }
 addRuns();
-addPhases();
 addSamples();
 addMarks();
 addOptions();
@@ -407,39 +350,23 @@ onresize = () => { cancelAnimationFrame(frame); frame = requestAnimationFrame(pl
 document.documentElement.dataset.charts = drawn.length;
 
 // A page that is written again and again loads itself as often, and keeps what was chosen.
-const choices = ["axis", "show-marks", "only", "sample-set", "sample-other"];
-const valueOf = element => element.type === "checkbox" ? element.checked : element.selectedIndex;
+const controls = () => new Map([...document.querySelectorAll("main input, main select")].map(element =>
+  [element.id || element.ariaLabel || element.parentElement.textContent, element]));
 function keepChoices() {
-  const kept = {range, shown, logs: drawn.map(chart => [chart.title, chart.log]), step: byId("sample-step").value,
-    newest: byId("sample-step").selectedIndex === byId("sample-step").options.length - 1,
-    values: choices.map(id => valueOf(byId(id)))};
-  sessionStorage.setItem("choices", JSON.stringify(kept));
+  const values = [...controls()].filter(([name, {selectedIndex, options}]) => name !== "sample-step" || selectedIndex < options.length - 1)
+    .map(([name, element]) => [name, element.type === "checkbox" ? element.checked : element.value]);
+  sessionStorage.setItem("choices", JSON.stringify({range, values}));
 }
 function takeChoices() {
-  const kept = JSON.parse(sessionStorage.getItem("choices") ?? "null");
+  const kept = JSON.parse(sessionStorage.getItem("choices") ?? '{"values": []}'), now = controls();
   sessionStorage.removeItem("choices");
-  if (!kept) return;
-  choices.forEach((id, i) => {
-    const element = byId(id);
-    if (element.type === "checkbox") element.checked = kept.values[i];
-    else if (kept.values[i] >= 0 && kept.values[i] < element.options.length) element.selectedIndex = kept.values[i];
-    element.onchange?.();
-  });
-  kept.shown.slice(0, shown.length).forEach((on, r) => {
-    shown[r] = on;
-    document.querySelectorAll("#runs tbody input")[r].checked = on;
-  });
-  for (const [title, log] of kept.logs) for (const chart of drawn.filter(other => other.title === title)) {
-    chart.log = log;
-    chart.figure.querySelector("input").checked = log;
-  }
-  const steps = [...byId("sample-step").options].map(option => option.value);
-  if (!kept.newest && steps.includes(kept.step)) {
-    byId("sample-step").value = kept.step;
-    byId("sample-step").onchange();
+  for (const [name, value] of kept.values) {
+    const element = now.get(name);
+    if (element?.type === "checkbox") element.checked = value;
+    else if ([...element?.options ?? []].some(option => option.value === value)) element.value = value;
+    element?.onchange?.();
   }
   if (kept.range) zoom(...kept.range);
-  if (!range) plotAll();
 }
 if (data.every) {
   takeChoices();

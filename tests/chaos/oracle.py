@@ -10,7 +10,7 @@ import h5py
 import numpy
 
 # Keys of the log and of checkpoints that depend on the time, the line or the command.
-OF_THE_TIME = ("time", "type", "format", "elapsed_seconds", "target_tokens_per_second", "source_tokens_per_second", "phase_seconds")
+OF_THE_TIME = ("time", "type", "format", "elapsed_seconds", "target_tokens_per_second", "source_tokens_per_second")
 OF_THE_START = ("elapsed_seconds", "provenance", "environment")
 
 # If another number of ranks resumes, and the reduction depends on it: the keys that depend only on the sentences and stay

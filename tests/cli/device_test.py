@@ -161,34 +161,29 @@ class EmulatedDevice(DeviceTest):
         self.assert_equal_parameters(*(self.path(name, "checkpoint-00000005.h5") for name in ("cuda", "plain")))
 
     @unittest.skipUnless(support.MPIEXEC, "built without MPI")
-    def test_the_log_tells_the_rate_of_a_device_its_share_of_the_peak_and_the_memory(self):
-        def lines(name, ranks, **variables):
+    def test_the_log_tells_the_rate_of_a_device_and_the_memory(self):
+        def lines(name, ranks):
             words = self.train(name, "--max-steps", 2, "--device", "cuda", "--json")
-            result = self.succeed_on_device(*words, ranks=ranks, devices=ranks, variables=variables)
+            result = self.succeed_on_device(*words, ranks=ranks, devices=ranks)
             found = [json.loads(line) for line in self.read(self.path(name, "metrics.jsonl")).splitlines()]
             return [line for line in found if line["type"] == "interval"], result
 
-        peak = 67e12  # of the H100 in f32
-        for ranks, model in ((1, "a model without a data sheet"), (2, "NVIDIA H100 80GB HBM3")):
+        for ranks in (1, 2):
             if self.NAME != "emulated" and ranks > 1:
-                break  # what a GPU is called cannot be chosen
-            intervals, result = lines(f"rate-{ranks}", ranks, VENTRIS_EMULATED_MODEL=model)
+                break  # there may be one GPU
+            intervals, result = lines(f"rate-{ranks}", ranks)
             self.assertEqual(len(intervals), 2)
             for line in intervals:
                 self.assertGreater(line["device_memory_bytes"], 100000)
                 self.assertGreater(line["model_flops_per_second"], 0)
-                if self.NAME == "emulated":
-                    self.assertEqual("mfu" in line, ranks == 2, line)
-                    self.assertAlmostEqual(line.get("mfu", 0) * peak / line["model_flops_per_second"], ranks - 1, delta=1e-9)
             # Both intervals together are the whole run, whose rate is that of all ranks.
             seconds = [(line["target_tokens"] - before) / line["target_tokens_per_second"]
                        for line, before in zip(intervals, (0, intervals[0]["target_tokens"]))]  # fmt: skip
             flops = sum(line["model_flops_per_second"] * ranks * time for line, time in zip(intervals, seconds))
             whole = json.loads(result.stdout)["model_flops_per_second"]
             self.assertAlmostEqual(flops / sum(seconds) / whole, 1, delta=1e-6)
-            mfu = r" \(MFU 0\.0%\)" if model.startswith("NVIDIA") else ""
             if self.NAME == "emulated":
-                self.assertRegex(result.stderr.decode(), rf"target tokens/s  \d+\.\d GFLOP/s per GPU{mfu}  \d+\.\d MiB used  \d")
+                self.assertRegex(result.stderr.decode(), r"target tokens/s  \d+\.\d GFLOP/s per GPU  \d+\.\d MiB used  \d")
 
     def test_a_profile_tells_the_phases_and_changes_no_bit(self):
         steps = ["--max-steps", 4, "--device", "cuda"]

@@ -17,7 +17,7 @@ BATCH = ["--batch-source-tokens", 512, "--batch-target-tokens", 512, "--logical-
 
 def interesting(lines):
     """Lines of metrics.jsonl without what depends on the time and on where starts began."""
-    hidden = ("time", "elapsed_seconds", "target_tokens_per_second", "source_tokens_per_second", "phase_seconds")
+    hidden = ("time", "elapsed_seconds", "target_tokens_per_second", "source_tokens_per_second")
     return [{key: value for key, value in line.items() if key not in hidden} for line in lines if line.get("event") != "resumed"]
 
 

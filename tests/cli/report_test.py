@@ -191,16 +191,6 @@ class Report(Runs):
         self.assertEqual(run["shares"]["clean"]["value"], [0.75, 0.5, 0.375])
         self.assertEqual(run["shares"]["web"]["value"], [0.25, 0.5, 0.625])
 
-    def test_the_time_by_phase_is_that_of_the_lines_that_count(self):
-        def line(step, **seconds):
-            return line_of(step, phase_seconds={**dict.fromkeys(("start", "data", "steps", "validation", "saving", "other"), 0.0), **seconds})
-
-        log = line(10, start=1.0, steps=3.0) + line(20, steps=6.0, validation=2.0) + line(30, steps=5.0, data=5.0)
-        (run,) = self.data(self.folder_with("phases", log))["runs"]
-        self.assertEqual(run["phase_seconds"], {"start": 1.0, "data": 5.0, "steps": 14.0, "validation": 2.0, "saving": 0.0, "other": 0.0})
-        self.assertEqual({key: of["value"] for key, of in run["phases"].items() if any(of["value"])},
-                         {"start": [0.25, 0.0, 0.0], "steps": [0.75, 0.75, 0.5], "validation": [0.0, 0.25, 0.0], "data": [0.0, 0.0, 0.5]})  # fmt: skip
-
     def script_line(self, step, of_step, name, **result):
         return json.dumps({"step": step, "type": "event", "event": "valid_script", "of_step": of_step, "set": name, **result}) + "\n"
 
@@ -213,46 +203,13 @@ class Report(Runs):
         log += interval(30) + self.script_line(35, 30, "it", score=-2.0) + self.script_line(35, 20, "news", score=0.75)
         log += interval(40) + self.script_line(40, 40, "old", score="x", error="why")
         (run,) = self.data(self.folder_with("scripts", log))["runs"]
-        it, news, old = run["scripts"]
-        self.assertEqual([of["set"] for of in (it, news, old)], ["it", "news", "old"])
-        self.assertEqual((news["points"]["step"], news["points"]["value"]), ([10, 20], [0.5, 0.75]))
-        self.assertEqual((news["points"]["seconds"], news["points"]["tokens"]), ([1, 2], [1000, 2000]))
-        self.assertEqual((it["points"]["step"], it["points"]["value"], it["failed"]), ([30], [-2.0], 1))
-        self.assertEqual([(of["step"], of["seconds"], of["text"]) for of in it["failures"]], [(10, 1, "it was killed")])
-        self.assertEqual((old["points"]["step"], [of["step"] for of in old["failures"]]), ([], [40]))
-        self.assertEqual(set(run["series"]), {"loss"})
-
-    def test_scores_of_the_script_of_a_run(self):
-        at = support.TINY_MODEL.index("--valid-every")
-        script = "sleep .1; [ $VENTRIS_STEP = 20 ] && exit 3; echo $VENTRIS_STEP.5"
-        self.succeed("train", "--corpus", self.corpus, "--model-dir", self.path("scripted"), *support.TINY_MODEL[:at], *support.TINY_MODEL[at + 2 :],
-                     "--max-steps", 30, "--valid-every", 10, "--valid-max-sentences", 4, "--valid-script", script)  # fmt: skip
-        ((found,),) = [run["scripts"] for run in self.data("scripted")["runs"]]
-        logged = {line["of_step"]: line for line in self.lines("scripted") if line.get("event") == "valid_script"}
-        points = dict(zip(found["points"]["step"], found["points"]["value"]))
-        self.assertEqual(points, {step: line["score"] for step, line in logged.items() if "score" in line})
-        self.assertEqual({of["step"]: of["text"] for of in found["failures"]}, {step: line["error"] for step, line in logged.items() if "error" in line})
-        self.assertEqual(set(logged), {10, 20, 30})
-        valid = {line["step"]: line["time"] for line in self.lines("scripted") if line["type"] == "validation"}
-        for step, seconds in zip(found["points"]["step"], found["points"]["time"]):
-            self.assertAlmostEqual(seconds, datetime.datetime.strptime(valid[step], "%Y-%m-%dT%H:%M:%S.%f%z").timestamp(), delta=1e-3)
-
-    @unittest.skipUnless(BROWSER, "no Chromium")
-    def test_a_browser_draws_the_scores_of_a_script(self):
-        log = line_of(10, loss=2.0, type="validation") + self.script_line(10, 10, "news", score=0.5) + self.script_line(10, 10, ODD, error=ODD)
-        log += line_of(20, loss=1.0, type="validation") + self.script_line(20, 20, "news", score=0.75) + self.script_line(20, 20, ODD, score=3.0)
-        name = self.folder_with("drawn", log)
-        page = self.page(name)
-        keys = "".join(f"document.querySelectorAll('svg.plot')[1].dispatchEvent(new KeyboardEvent('keydown', {{key: '{key}'}}));" for key in ("Home",))
-        document = self.browse(page, keys)
-        self.assertIn("Scores of the script of validations", document)
-        self.assertEqual(document.count('class="failure"'), 1)
-        rows = re.findall(r"<tr><th scope=\"row\">.*?</tr>", document.partition("Scores of the script")[2])
-        odd = ODD.replace("<", "&lt;").replace(">", "&gt;")
-        self.assertIn(f"step 10, no score: {odd}", "".join(rows))
-        self.assertIn('data-value="0.5"', "".join(rows))
-        self.assertIn("--valid-script has no score for one validation of a set, at last step 10", document)
-        self.assertIn('data-charts="2"', document)
+        self.assertEqual(set(run["series"]), {"loss", "it/script", "news/script"})
+        it, news = (run["series"][f"{name}/script"] for name in ("it", "news"))
+        self.assertEqual((news["step"], news["value"], news["seconds"], news["tokens"]), ([10, 20], [0.5, 0.75], [1, 2], [1000, 2000]))
+        self.assertEqual((it["step"], it["value"]), ([30], [-2.0]))
+        self.assertEqual([(mark["step"], mark["kind"], mark["text"]) for mark in run["marks"]],
+                         [(20, "no score", "--valid-script has no score for step 10, it: it was killed"),
+                          (40, "no score", "--valid-script has no score for step 40, old: why")])  # fmt: skip
 
     def log_of_sets(self, **scores):
         """Two validations on a set that decides and one named "it"."""
@@ -335,12 +292,7 @@ class Report(Runs):
         read = [float(value) for value in re.findall(r'data-value="([^"]+)"', document)]
         self.assertEqual([read[0], read[2]], [losses[0][-1], losses[1][-1]])
         charts = int(re.search(r'data-charts="(\d+)"', document)[1])
-        self.assertEqual((charts, document.count('class="plot"')), (9, 9))  # two of them of the time by phase
-        table = re.search(r'<table id="phases">(.*?)</table>', document, re.DOTALL)[1]
-        spent = [sum(sum(line["phase_seconds"].values()) for line in self.lines(name) if line["type"] == "interval") for name in "ab"]
-        whole = [float(row.rpartition('data-value="')[2].partition('"')[0]) for row in table.split("</tr>")[1:3]]
-        for got, expected in zip(whole, spent):
-            self.assertAlmostEqual(got, expected, places=6)
+        self.assertEqual((charts, document.count('class="plot"')), (7, 7))
         keys = "const svg = document.querySelector('svg.plot');" + "".join(
             f"svg.dispatchEvent(new KeyboardEvent('keydown', {{key: '{key}'}}));" for key in ("Home", "ArrowRight", "+"))
         document = self.browse(page, keys)

@@ -55,7 +55,7 @@ class WholeRun(support.RunTest):
 
     def interesting(self, name):
         """The lines without times and rates, and without what says of starts and of the script, which runs beside the training."""
-        hidden = ("time", "elapsed_seconds", "target_tokens_per_second", "source_tokens_per_second", "phase_seconds")
+        hidden = ("time", "elapsed_seconds", "target_tokens_per_second", "source_tokens_per_second")
         lines = [line for line in self.lines(name) if line.get("event") not in ("resumed", "valid_script")]
         return [{key: value for key, value in line.items() if key not in hidden} for line in lines]
 

@@ -104,31 +104,19 @@ TEST(Metrics, AnIntervalIsOneObjectOfNumbers) {
   EXPECT_DOUBLE_EQ(lines[0]["source_tokens_per_second"], 50.0);
 }
 
-TEST(Metrics, AnIntervalOnADeviceHasItsRateItsShareOfAKnownPeakAndItsMemory) {
+TEST(Metrics, AnIntervalOnADeviceHasItsRateAndItsMemory) {
   const TemporaryFolder folder;
   MetricsLog log(folder / "", 0);
   IntervalMetrics metrics = some_metrics(1);
   log.write(metrics);
-  metrics.device = {.flops_per_second = 4e14, .peak = 0.0, .memory_bytes = int64_t{3} << 30};
-  log.write(metrics);
-  metrics.device->peak = peak_flops_per_second("NVIDIA H200", Precision::kBF16);
+  metrics.device = {.flops_per_second = 4e14, .memory_bytes = int64_t{3} << 30};
   log.write(metrics);
   const auto lines = lines_of(folder / "metrics.jsonl");
-  ASSERT_EQ(lines.size(), 3U);
-  for (const char* key : {"model_flops_per_second", "mfu", "device_memory_bytes"})
+  ASSERT_EQ(lines.size(), 2U);
+  for (const char* key : {"model_flops_per_second", "device_memory_bytes"})
     EXPECT_FALSE(lines[0].contains(key)) << key;
   EXPECT_DOUBLE_EQ(lines[1]["model_flops_per_second"], 4e14);
   EXPECT_EQ(lines[1]["device_memory_bytes"], int64_t{3} << 30);
-  EXPECT_FALSE(lines[1].contains("mfu"));
-  EXPECT_DOUBLE_EQ(lines[2]["mfu"], 4e14 / 989e12);
-}
-
-TEST(DeviceUse, PeaksAreKnownByModelAndPrecision) {
-  EXPECT_DOUBLE_EQ(peak_flops_per_second("NVIDIA A100-SXM4-80GB", Precision::kTf32), 156e12);
-  EXPECT_DOUBLE_EQ(peak_flops_per_second("NVIDIA H100 PCIe", Precision::kBF16), 756e12);
-  EXPECT_DOUBLE_EQ(peak_flops_per_second("NVIDIA H100 80GB HBM3", Precision::kF32), 67e12);
-  EXPECT_EQ(peak_flops_per_second("NVIDIA H100 80GB HBM3 MIG 1g.10gb", Precision::kBF16), 0.0);
-  EXPECT_EQ(peak_flops_per_second("", Precision::kBF16), 0.0);
 }
 
 TEST(Metrics, ALogThatCannotBeReadIsNotWrittenAnew) {
@@ -315,12 +303,8 @@ TEST(Progress, TellsNumbersAndTimeToAPerson) {
 TEST(Progress, TellsHowFarADeviceIsUsed) {
   IntervalMetrics metrics = some_metrics(50);
   EXPECT_EQ(progress_text(metrics, 1000, 90.0, /*smooths=*/false).find("used"), std::string::npos);
-  metrics.device = {.flops_per_second = 3.89e14, .peak = 989e12, .memory_bytes = int64_t{3} << 30};
-  std::string text = progress_text(metrics, 1000, 90.0, /*smooths=*/false);
-  EXPECT_NE(text.find("tokens/s  389.0 TFLOP/s per GPU (MFU 39.3%)  3.0 GiB used"), std::string::npos)
-      << text;
-  metrics.device->peak = 0.0;
-  text = progress_text(metrics, 1000, 90.0, /*smooths=*/false);
+  metrics.device = {.flops_per_second = 3.89e14, .memory_bytes = int64_t{3} << 30};
+  const std::string text = progress_text(metrics, 1000, 90.0, /*smooths=*/false);
   EXPECT_NE(text.find("tokens/s  389.0 TFLOP/s per GPU  3.0 GiB used"), std::string::npos) << text;
 }
 

@@ -85,19 +85,23 @@ class Reader {
 
   MetricsRecord take() {
     add_parts(pairs_, record_.shares);
-    add_parts(phase_seconds_, record_.phases);
-    add_scripts();
     return std::move(record_);
   }
 
  private:
   void add_value(std::map<std::string, MetricsSeries>& all, const std::string& key, double number) {
+    add_value_at(record_.places.size() - 1, all, key, number);
+  }
+
+  /// Nothing if the series has a later value.
+  void add_value_at(size_t place, std::map<std::string, MetricsSeries>& all, const std::string& key,
+                    double number) {
     if (all.size() >= kMaxMetricsKeys && !all.contains(key)) {
       ++record_.keys_left_out;
       return;
     }
     MetricsSeries& series = all[key];
-    const size_t place = record_.places.size() - 1;
+    if (!series.empty() && record_.place_of(series.back()).step > record_.places[place].step) return;
     if (!series.empty() && record_.place_of(series.back()).step == record_.places[place].step)
       series.pop_back();
     series.push_back({place, number});
@@ -135,13 +139,6 @@ class Reader {
       double drawn = 0.0;
       if (read_number(pairs, drawn)) add_value(pairs_, corpus, drawn - std::exchange(drawn_[corpus], drawn));
     }
-    const Json phases = member("phase_seconds");
-    for (const auto& [phase, seconds] : phases.items()) {
-      double number = 0.0;
-      if (!read_number(seconds, number)) continue;
-      add_value(phase_seconds_, phase, number);
-      record_.phase_seconds[phase] += number;
-    }
     const Json sets = member("sets");
     for (const auto& [set, scores] : sets.items())
       if (scores.is_object()) add_values(record_.series, scores, set + "/");
@@ -155,7 +152,7 @@ class Reader {
     } else if (event == kSkippedEvent) {
       mark(Kind::kSkipped, fmt::format("step {} skipped: NaN or Inf in {}", step, text_in(line, "place")));
     } else if (event == kValidScriptEvent) {
-      scripts_.push_back(line);
+      add_script_result(line);
     } else if (event == "removed") {
       mark(Kind::kRemoved, "metrics.jsonl was removed; earlier lines are missing");
     } else if (event == kStageEndEvent) {
@@ -164,29 +161,19 @@ class Reader {
     }
   }
 
-  /// Results of --valid-script, at the places of their validations.
-  void add_scripts() {
-    std::map<std::string, std::map<int64_t, const Json*>> of_sets;  // the last one counts
-    for (const Json& line : scripts_) {
-      int64_t of_step = -1;
-      if (!line.contains("of_step") || !read_number(line["of_step"], of_step)) continue;
-      if (!validations_.contains(of_step)) continue;
-      const std::string set = text_in(line, "set");
-      if (of_sets.size() < kMaxMetricsKeys || of_sets.contains(set))
-        of_sets[set][of_step] = &line;
-      else
-        ++record_.keys_left_out;
-    }
-    for (const auto& [set, results] : of_sets) {
-      for (const auto& [of_step, line] : results) {
-        const size_t place = validations_.at(of_step);
-        double score = 0.0;
-        if (line->contains("score") && read_number((*line)["score"], score)) {
-          record_.scripts[set].push_back({place, score});
-        } else {
-          record_.missing_scores[set].push_back({record_.places[place], text_in(*line, "error")});
-        }
-      }
+  /// Of --valid-script: a value at the place of its validation, or a mark.
+  void add_script_result(const Json& line) {
+    int64_t of_step = -1;
+    if (!line.contains("of_step") || !read_number(line["of_step"], of_step)) return;
+    const auto validation = validations_.find(of_step);
+    if (validation == validations_.end()) return;
+    const std::string set = text_in(line, "set");
+    double score = 0.0;
+    if (line.contains("score") && read_number(line["score"], score)) {
+      add_value_at(validation->second, record_.series, set + "/script", score);
+    } else {
+      mark(Kind::kNoScore, fmt::format("--valid-script has no score for step {}, {}: {}", of_step, set,
+                                       text_in(line, "error")));
     }
   }
 
@@ -208,8 +195,6 @@ class Reader {
   std::map<int64_t, size_t> validations_;       // their places, by step
   std::map<std::string, double> drawn_;         // pairs of each corpus since the start
   std::map<std::string, MetricsSeries> pairs_;  // the same since the line before
-  std::map<std::string, MetricsSeries> phase_seconds_;
-  std::vector<Json> scripts_;
 };
 
 }  // namespace
@@ -242,7 +227,7 @@ double seconds_of_utc(const std::string& time) {
 }
 
 const char* name_of(MetricsMark::Kind kind) {
-  constexpr std::array kNames = {"restart", "skipped steps", "log removed", "end of stage"};
+  constexpr std::array kNames = {"restart", "skipped steps", "log removed", "end of stage", "no score"};
   return kNames[static_cast<size_t>(kind)];
 }
 

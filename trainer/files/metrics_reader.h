@@ -30,34 +30,23 @@ using MetricsSeries = std::vector<MetricsValue>;  // at most one value for each 
 
 /// Something that happened during a run.
 struct MetricsMark {
-  enum class Kind { kRestart, kSkipped, kRemoved, kStageEnd };
+  enum class Kind { kRestart, kSkipped, kRemoved, kStageEnd, kNoScore };
   Kind kind = Kind::kRestart;
   MetricsPlace place;
   std::string text;
 };
 
-/// The name of a kind of mark: "restart", "skipped steps", "log removed", "end of stage".
+/// The name of a kind of mark: "restart", "skipped steps", "log removed", "end of stage", "no score".
 const char* name_of(MetricsMark::Kind kind);
-
-/// A validation without a score of --valid-script.
-struct MissingScore {
-  MetricsPlace place;  // of the validation
-  std::string error;   // why
-};
 
 /// metrics.jsonl of a run folder (docs/formats.md), as columns.
 struct MetricsRecord {
-  std::vector<MetricsPlace>
-      places;  // one for each line that counts, in the order of the file; then of scripts
-  std::map<std::string, MetricsSeries>
-      series;  // by key: "loss", "valid_bleu", of a set "NAME/bleu"; not those of MetricsPlace and events
+  std::vector<MetricsPlace> places;  // one for each line that counts, in the order of the file
+  /// By key: "loss", "valid_bleu", of a set "NAME/bleu", of --valid-script "NAME/script", at its validation;
+  /// not those of MetricsPlace and other events.
+  std::map<std::string, MetricsSeries> series;
   std::map<std::string, MetricsSeries> shares;  // by corpus: its part of the pairs since the line before
-  std::map<std::string, MetricsSeries>
-      phases;  // by phase of the run: its part of the time since the line before
-  std::map<std::string, double> phase_seconds;   // by phase: of all lines
-  std::map<std::string, MetricsSeries> scripts;  // by set: scores of --valid-script, at their validations
-  std::map<std::string, std::vector<MissingScore>> missing_scores;  // by set, those that failed
-  std::map<int64_t, std::string> digests;                           // by step
+  std::map<int64_t, std::string> digests;       // by step
   std::vector<MetricsMark> marks;
   int64_t lines = 0;
   int64_t bad_lines = 0;       // no JSON, without a step, or back in steps; they are left out
