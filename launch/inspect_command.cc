@@ -426,7 +426,7 @@ int run_inspect(const InspectCommandOptions& options, const Job& job) {
   if (options.files.size() != 1)
     fail(ExitCode::kUsage, "one file is expected, but {} were given", options.files.size());
   const std::string& path = options.files.front();
-  if (!options.pairs.steps.empty()) return print_step_pairs(options.pairs, path, options.json, job);
+  if (!options.pairs.steps.empty()) return print_step_pairs(options.pairs, path, options.json);
   return data::is_folder(path) ? inspect_folder(path, options, job)
                                : inspect_file(path, options, job, /*of_run=*/false);
 }

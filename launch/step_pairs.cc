@@ -9,12 +9,12 @@
 #include "data/batches.h"
 #include "data/corpus.h"
 #include "data/files/file_io.h"
-#include "launch/job.h"
+#include "data/files/hdf5_reader.h"
 #include "launch/output.h"
 #include "trainer/files/json_text.h"
-#include "trainer/recorded_stages.h"
+#include "trainer/files/mix_state.h"
+#include "trainer/files/run_folder.h"
 #include "trainer/run_shape.h"
-#include "trainer/stages.h"
 #include "trainer/train_options_json.h"
 
 namespace ventris {
@@ -44,17 +44,6 @@ StepRange range_of(const std::string& text) {
 
 /// The options of the run in the folder, with the present path of its corpus.
 TrainOptions options_of_run(const StepPairsRequest& request, const std::string& folder) {
-  const TrainOptions& given = request.batches;
-  const TrainOptions base = preset_options("base");
-  if (given.seed != base.seed || given.logical_shards != base.logical_shards ||
-      given.batch_source_tokens != base.batch_source_tokens ||
-      given.batch_target_tokens != base.batch_target_tokens) {
-    fail(
-        ExitCode::kUsage,
-        "the batches of the run in {} are those of its config.json; leave out --seed, --batch-source-tokens, "
-        "--batch-target-tokens and --logical-shards",
-        folder);
-  }
   TrainOptions options = recorded_options(folder);
   if (!request.corpus.empty()) {
     options.corpus = request.corpus;
@@ -67,11 +56,40 @@ TrainOptions options_of_run(const StepPairsRequest& request, const std::string& 
   return options;
 }
 
-TrainOptions options_of_corpus(const StepPairsRequest& request, const std::string& path) {
-  if (!request.corpus.empty()) fail(ExitCode::kUsage, "--corpus is for a run folder, but {} is none", path);
-  TrainOptions options = request.batches;
-  options.corpus = path;
-  return options;
+/// What the checkpoints of a run say.
+struct Recorded {
+  std::string corpus_digest = {};  // these of the newest one; "" without one
+  MixState mix = {};
+  int64_t last_step = 0;
+  // Of the newest one before the steps that are wanted, or of the begin of the run:
+  int64_t step = 0;  // steps done
+  data::DataPosition position = {};
+};
+
+Recorded recorded_before(int64_t first_step, const std::string& folder) {
+  Recorded recorded;
+  std::vector<std::string> checkpoints = list_checkpoints(folder);
+  if (checkpoints.empty()) return recorded;
+  const auto read_mix = [](const data::Hdf5Reader& reader, MixState& mix, data::MixPosition& position) {
+    if (reader.has_attribute("/", kMixAttribute))
+      read_mix_json(reader.string_attribute("/", kMixAttribute), reader.path(), mix, position);
+  };
+  {
+    const data::Hdf5Reader newest(checkpoints.back());
+    recorded.corpus_digest = newest.string_attribute("/", "corpus_digest");
+    recorded.last_step = newest.int_attribute("/", "step");
+    data::MixPosition position;
+    read_mix(newest, recorded.mix, position);
+  }
+  std::erase_if(checkpoints, [&](const std::string& path) { return step_of_checkpoint(path) >= first_step; });
+  if (checkpoints.empty()) return recorded;
+  const data::Hdf5Reader reader(checkpoints.back());
+  recorded.step = reader.int_attribute("/", "step");
+  recorded.position.epoch = reader.int_attribute("/", "epoch");
+  recorded.position.index = reader.int_attribute("/", "epoch_index");
+  MixState mix;
+  read_mix(reader, mix, recorded.position.mix);
+  return recorded;
 }
 
 /// The tokens of a pair as training sees them.
@@ -117,55 +135,40 @@ std::string table_heading(const nlohmann::ordered_json& object) {
 }  // namespace
 
 void add_step_pair_options(StepPairsRequest& request, OptionTable& table) {
-  constexpr int64_t kManyTokens = int64_t{1} << 30;
-  TrainOptions& batches = request.batches;
   table.group("Pairs of steps");
   table.optional_text(
       "steps", "A:B", request.steps,
-      "Prints a line for each sentence pair of these training steps, from 1, or of one step, in the order of "
+      "Prints a line for each sentence pair of these steps of a run, from 1, or of one step, in the order of "
       "the batches: step, logical shard from 0, stage of the plan if the run has one, corpus, number of the "
       "pair in its corpus from 1, epoch, tokens of both sides without marks, and both texts.");
-  table.optional_text("corpus", "FILE", request.corpus, "Present path of the corpus of a run folder.");
-  table.integer("seed", batches.seed, {}, "For a corpus file: as in train.");
-  table.integer("batch-source-tokens", batches.batch_source_tokens, {.min = 1, .max = kManyTokens},
-                "For a corpus file: as in train.");
-  table.integer("batch-target-tokens", batches.batch_target_tokens, {.min = 1, .max = kManyTokens},
-                "For a corpus file: as in train.");
-  table.integer("logical-shards", batches.logical_shards, {.min = 0, .max = 65536},
-                "For a corpus file: micro-batches per global batch. 0: as of one rank on a CPU.");
-  table.without_effect({"corpus", "seed", "batch-source-tokens", "batch-target-tokens", "logical-shards"},
-                       "steps", {""});
+  table.optional_text("corpus", "FILE", request.corpus, "Present path of the corpus of the run.");
+  table.without_effect({"corpus"}, "steps", {""});
 }
 
-int print_step_pairs(const StepPairsRequest& request, const std::string& path, bool json, const Job& job) {
+int print_step_pairs(const StepPairsRequest& request, const std::string& folder, bool json) {
   const StepRange range = range_of(request.steps);
-  const bool of_run = data::is_folder(path);
-  const TrainOptions options = of_run ? options_of_run(request, path) : options_of_corpus(request, path);
+  if (!data::is_folder(folder)) fail(ExitCode::kUsage, "--steps is for a run folder, but {} is none", folder);
+  const TrainOptions options = options_of_run(request, folder);
   const data::Corpus corpus(options.corpus);
-  const data::MixPlan plan = resolved_mix(options, {}, corpus);
-  RecordedStages recorded{.mix = {.plan = data::to_text(plan), .ended = {}}};
-  RecordedPosition at;
-  if (of_run) {
-    recorded = recorded_stages(path, data::to_text(plan));
-    at = recorded_position(path, range.first - 1);
-    if (!recorded.corpus_digest.empty() && recorded.corpus_digest != corpus.digest()) {
-      fail(
-          ExitCode::kBadConfiguration,
-          "{} has digest {}, but the run in {} was trained on a corpus of digest {}: give that one by --corpus",
-          options.corpus, corpus.digest(), path, recorded.corpus_digest);
-    }
-    if (range.last > recorded.last_step)
-      fail(ExitCode::kUsage, "--steps {}: {} has recorded {} steps", request.steps, path, recorded.last_step);
+  Recorded at = recorded_before(range.first, folder);
+  if (!at.corpus_digest.empty() && at.corpus_digest != corpus.digest()) {
+    fail(
+        ExitCode::kBadConfiguration,
+        "{} has digest {}, but the run in {} was trained on a corpus of digest {}: give that one by --corpus",
+        options.corpus, corpus.digest(), folder, at.corpus_digest);
   }
-  const int shards = resolved_shards(options, {}, 1, Device::kCpu, longest_rows(corpus));
-  if (options.logical_shards == 0)
-    say(job, fmt::format("The batches are those of --logical-shards {}, as of one rank on a CPU", shards));
+  if (!options.mix.empty() && range.last > at.last_step) {
+    fail(ExitCode::kUsage,
+         "--steps {}: the newest checkpoint of {} is of step {}, and where its plan goes on is not recorded",
+         request.steps, folder, at.last_step);
+  }
+  const data::MixPlan plan = at.mix.plan.empty() ? data::MixPlan{} : plan_as_it_was(at.mix);
   const data::BatchSource batches(corpus.train(), corpus.parts(),
                                   {.source_tokens = options.batch_source_tokens,
                                    .target_tokens = options.batch_target_tokens,
-                                   .shards = shards,
+                                   .shards = options.logical_shards,
                                    .seed = options.seed,
-                                   .mix = plan.empty() ? plan : plan_as_it_was(recorded.mix),
+                                   .mix = plan,
                                    .sampled = sampled_text(options, corpus)});
   bool headed = json;
   while (at.step < range.last) {

@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
-#include <fstream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -17,8 +16,6 @@
 #include "tests/trainer/training_fixture.h"
 #include "trainer/files/mix_state.h"
 #include "trainer/files/run_folder.h"
-#include "trainer/recorded_stages.h"
-#include "trainer/train_options_json.h"
 
 namespace ventris {
 namespace {
@@ -63,17 +60,6 @@ class StagesTest : public ::testing::Test {
 
   TemporaryFolder runs_;
 };
-
-TEST_F(StagesTest, LinesOfTheLogThatAreNotOursAreNoStageEnds) {
-  TrainOptions run = options("log", kPlan);
-  std::filesystem::create_directory(run.model_dir);
-  std::ofstream(run.model_dir + "/metrics.jsonl")
-      << R"({"step":3,"event":7,"ended_stage":"warm"})" << '\n'
-      << R"({"step":3,"event":"stage_end","ended_stage":["warm"]})" << '\n'
-      << R"({"step":4,"event":"stage_end","ended_stage":"warm"})" << '\n';
-  const RecordedStages recorded = recorded_stages(run.model_dir, kPlan);
-  EXPECT_EQ(recorded.mix.ended, (std::vector<EndedStage>{{"warm", 4}}));
-}
 
 TEST_F(StagesTest, TheEndOfTheLastStageIsTheEndOfTraining) {
   TrainOptions run = options("short", "clean 1 until 2 steps\nbt 1 until 3 steps\n");
@@ -126,23 +112,6 @@ TEST_F(StalledStagesTest, StagesEndWhenValidationsStallAlsoInRunsThatResume) {
     EXPECT_EQ(again.state.position, whole.state.position) << step;
     EXPECT_EQ(again.state.validations_without_improvement, 2) << step;
   }
-}
-
-TEST_F(StalledStagesTest, TheLogRecordsTheEndsAfterTheNewestCheckpoint) {
-  TrainOptions run = stalling("run");
-  run.learning_rate_scale = 1e-3;
-  run.save_every = 3;
-  train_alone(run);
-  ASSERT_EQ(last_state(run).state.mix.ended.size(), 2U);
-  // The record of the second end is in the log alone.
-  std::vector<std::string> checkpoints = list_checkpoints(run.model_dir);
-  while (step_of_checkpoint(checkpoints.back()) > 6) {
-    std::filesystem::remove(checkpoints.back());
-    checkpoints.pop_back();
-  }
-  const RecordedStages recorded = recorded_stages(run.model_dir, recorded_options(run.model_dir).mix);
-  EXPECT_EQ(recorded.last_step, 12);
-  EXPECT_EQ(recorded.mix.ended.size(), 2U);
 }
 
 TEST_F(StalledStagesTest, AStageThatHasEndedNeedsNoValidationsAnyMore) {
