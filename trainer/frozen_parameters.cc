@@ -4,7 +4,6 @@
 #include <fmt/ranges.h>
 #include <fnmatch.h>
 
-#include <algorithm>
 
 #include "backend/error.h"
 
@@ -15,29 +14,6 @@ constexpr const char* kFileGroup = "/model/";  // of parameters, as 'ventris ins
 
 bool matches(const std::string& glob, const std::string& name) {
   return fnmatch(glob.c_str(), (glob.starts_with('/') ? kFileGroup + name : name).c_str(), 0) == 0;
-}
-
-/// Characters that both have at their begin and at their end.
-size_t common_characters(const std::string& a, const std::string& b) {
-  const size_t shorter = std::min(a.size(), b.size());
-  const auto begin =
-      static_cast<size_t>(std::mismatch(a.begin(), a.begin() + shorter, b.begin()).first - a.begin());
-  const auto end = static_cast<size_t>(
-      std::mismatch(a.rbegin(), a.rbegin() + (shorter - begin), b.rbegin()).first - a.rbegin());
-  return begin + end;
-}
-
-/// The names most similar to a glob that matches none; at most three.
-std::vector<std::string> nearest_names(const std::string& glob, const ParameterStore& store) {
-  constexpr size_t kMost = 3;
-  const std::string plain = glob.starts_with(kFileGroup) ? glob.substr(std::string(kFileGroup).size()) : glob;
-  std::vector<std::string> names;
-  for (const LogicalParameter& parameter : store.logical()) names.push_back(parameter.name);
-  std::stable_sort(names.begin(), names.end(), [&](const std::string& a, const std::string& b) {
-    return common_characters(plain, a) > common_characters(plain, b);
-  });
-  names.resize(std::min(names.size(), kMost));
-  return names;
 }
 
 }  // namespace
@@ -52,9 +28,9 @@ void freeze_parameters(const std::vector<std::string>& globs, ParameterStore& st
     if (frozen.size() > before) continue;
     fail(
         ExitCode::kBadConfiguration,
-        "--freeze: no parameter matches {}; the nearest are {}. 'ventris inspect' prints the names of a model, * "
-        "matches any part of one, and quotes keep it from the shell",
-        glob, fmt::join(nearest_names(glob, store), ", "));
+        "--freeze: no parameter matches {}. 'ventris inspect' prints the names of a model, such as {}; * matches "
+        "any part of one, and quotes keep it from the shell",
+        glob, store.logical().front().name);
   }
   store.freeze(frozen);
   if (store.trained_size() > 0) return;

@@ -21,7 +21,6 @@
 #include "trainer/files/weights.h"
 #include "trainer/frozen_parameters.h"
 #include "trainer/hold_run_folder.h"
-#include "trainer/launcher.h"
 #include "trainer/product_choices.h"
 #include "trainer/progress_text.h"
 #include "trainer/replicas.h"
@@ -206,7 +205,7 @@ void TrainingRun::describe_run() {
   if (communicator_.rank() != 0) return;
   warn_of_changed_options(progress_, options_);
   write_file_atomically(path_of_config(options_.model_dir), config_json(options_, state_.environment) + "\n");
-  write_file_atomically(options_.model_dir + "/command.txt", given_command(command_) + "\n");
+  write_file_atomically(options_.model_dir + "/command.txt", command_ + "\n");
 }
 
 bool TrainingRun::goes_on() const {
@@ -338,7 +337,7 @@ void TrainingRun::check_ranks() {
 }
 
 void TrainingRun::check_surroundings() const {
-  corpus_watch_.check(corpus_);
+  corpus_watch_.check();
   if (folder_lock_) folder_lock_->check();
 }
 

@@ -30,16 +30,13 @@ class RunFolder(support.RunTest):
     def text(self, name, file):
         return self.read(self.path(name, file)).decode()
 
-    def test_command_is_that_of_the_launcher(self):
+    def test_the_command_can_be_typed_again(self):
         own = self.train("all 'alone", max_steps=1)
         said = self.told(*own)
         self.assertEqual(shlex.split(self.text("all 'alone", "command.txt")), ["ventris", *map(str, own)])
         # What comes next can be typed as it is printed.
         following = said.split("Next: ")[1].split(",")[0]
         self.assertEqual(shlex.split(following), ["ventris", "translate", "--model", self.path("all 'alone")])
-        words = ["--max-restarts", "3", "--", *support.command(*self.train("supervised", max_steps=1))]
-        self.told(*words, binary=support.SUPERVISE)
-        self.assertEqual(shlex.split(self.text("supervised", "command.txt")), ["bash", support.SUPERVISE, *words])
 
     def test_names_that_are_no_utf8(self):
         name = os.fsdecode(b"caf\xe9")
@@ -93,13 +90,6 @@ class RunFolder(support.RunTest):
         self.wait_for(lambda: pipe in open_files(process.pid), process)
         process.send_signal(signal.SIGTERM)
         self.assertIn(f"{pipe}, the file of --config", self.end_of(process, 75))
-
-    @unittest.skipUnless(support.MPIEXEC, "built without MPI")
-    def test_command_has_the_options_of_mpirun(self):
-        words = support.command(*self.train("ranks", max_steps=1), ranks=2)
-        words[1:1] = ["-x", "SOME=a 'quoted' word"]
-        self.end_of(support.start(words), 0)
-        self.assertEqual(shlex.split(self.text("ranks", "command.txt")), words)
 
     def test_config_json_is_a_configuration(self):
         options = {"preset": "small", "dropout": 0.123, "ema": 0.5, "valid_metric": "chrf", "max_steps": 2, "seed": 2**63 + 1}

@@ -72,7 +72,6 @@ COMMAND_LINE = (
     ("trainer/precision*", ("cli.precision_test",)),
     ("trainer/progress*", ("cli.progress_test",)),
     ("trainer/live_line*", ("cli.progress_test",)),
-    ("trainer/launcher*", ("cli.run_folder_test",)),
     ("trainer/*", ("cli.training_test", "cli.resume_test", "cli.preemption_test", "cli.late_ranks_test")),
     ("launch/inspect*", ("cli.run_folder_test", "cli.exports_test", "cli.digest_test", "cli.options_test")),
     ("launch/foreign*", ("cli.options_test",)),

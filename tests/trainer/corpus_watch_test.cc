@@ -6,13 +6,8 @@
 #include <chrono>
 #include <filesystem>
 #include <fstream>
-#include <thread>
 
 #include "backend/error.h"
-#include "data/corpus.h"
-#include "data/error.h"
-#include "data/files/hdf5_reader.h"
-#include "data/files/hdf5_writer.h"
 #include "tests/trainer/training_fixture.h"
 #include "trainer/files/run_folder.h"
 #include "trainer/training_run.h"
@@ -32,11 +27,6 @@ struct Change {
   void (*make)(const std::string& corpus);
 };
 
-/// Of those that a run reads: all of the small corpus.
-int64_t place_of_tokens(const std::string& corpus) {
-  return data::Hdf5Reader(corpus).file_offset("/train/tokens");
-}
-
 const Change kChanges[] = {
     {"appended", "bytes and now has",
      [](const std::string& corpus) { std::ofstream(corpus, std::ios::app | std::ios::binary) << 'x'; }},
@@ -49,15 +39,6 @@ const Change kChanges[] = {
        file.put('\x5a');
        file.close();
        fs::last_write_time(corpus, fs::last_write_time(corpus) + std::chrono::seconds(1));
-     }},
-    {"overwritten and given its time", "its bytes are different",
-     [](const std::string& corpus) {
-       const fs::file_time_type time = fs::last_write_time(corpus);
-       std::fstream file(corpus, std::ios::in | std::ios::out | std::ios::binary);
-       file.seekp(place_of_tokens(corpus));
-       file.put('\x5a');
-       file.close();
-       fs::last_write_time(corpus, time);
      }},
     {"replaced", "another file has its name",
      [](const std::string& corpus) {
@@ -121,38 +102,8 @@ TEST(CorpusWatch, AModeOrALinkIsNoChange) {
   fs::copy_file(tiny_corpus(), corpus);
   const CorpusWatch watch(corpus);
   fs::permissions(corpus, fs::perms::owner_read);
-  watch.check();
   fs::create_hard_link(corpus, folder / "link.h5");
   watch.check();
-}
-
-TEST(CorpusWatch, OfAnOpenCorpusOnlyWhatWasReadIsComparedAfterAChangeOfItsStatus) {
-  const TemporaryFolder folder;
-  const std::string path = folder / "corpus.h5";
-  fs::copy_file(tiny_corpus(), path);
-  const int64_t tokens = place_of_tokens(path);
-  const CorpusWatch watch(path);
-  const data::Corpus corpus(path);
-  const auto flip = [&](int64_t at) {
-    // The clock of file times may take some milliseconds to the next one.
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
-    const fs::file_time_type time = fs::last_write_time(path);
-    std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
-    file.seekg(at);
-    const char byte = static_cast<char>(file.get() ^ 1);
-    file.seekp(at);
-    file.put(byte);
-    file.close();
-    fs::last_write_time(path, time);
-  };
-  flip(tokens);
-  watch.check(corpus);  // nothing was read there yet
-  EXPECT_THROW(static_cast<void>(corpus.train().source[0]), data::DataError);
-  flip(tokens);
-  EXPECT_FALSE(corpus.train().source[0].empty());
-  watch.check(corpus);
-  flip(tokens);
-  EXPECT_THROW(watch.check(corpus), Error);
 }
 
 }  // namespace
