@@ -4,7 +4,6 @@
 #include <fmt/ranges.h>
 #include <fnmatch.h>
 
-
 #include "backend/error.h"
 
 namespace ventris {

@@ -101,13 +101,10 @@ std::vector<std::vector<std::string>> Aligner::align(const std::vector<Translate
       rows.push_back(static_cast<int64_t>(std::max(pair.source.size(), pair.target.size())) + 1);
     }
   }
-  const std::vector<Chunk> chunks = cut_into_chunks(rows, {.rows = kChunkRows});
-  const std::vector<int> ranks = deal_by_cost(chunks, communicator_.size());
   Json mine = Json::array();  // [number of the pair, text] of this rank
-  for (size_t c = 0; c < chunks.size(); ++c) {
-    if (ranks[c] != communicator_.rank()) continue;
+  for (const Chunk& own : chunks_of_this_rank(communicator_, rows, {.rows = kChunkRows})) {
     std::vector<TokenPair> chunk;
-    for (const size_t index : chunks[c].sentences) chunk.push_back(pairs[index]);
+    for (const size_t index : own.sentences) chunk.push_back(pairs[index]);
     std::vector<std::vector<AttentionMap>> maps;  // of each model
     for (size_t m = 0; m < mappers_.size(); ++m) {
       maps.push_back(mappers_[m]->cross_attention(chunk, layers_[m]));
@@ -115,7 +112,7 @@ std::vector<std::vector<std::string>> Aligner::align(const std::vector<Translate
     for (size_t i = 0; i < chunk.size(); ++i) {
       std::vector<AttentionMap> of_pair;
       for (std::vector<AttentionMap>& of_model : maps) of_pair.push_back(std::move(of_model[i]));
-      mine.push_back({chunks[c].sentences[i], text_of(chunk[i], of_pair, form)});
+      mine.push_back({own.sentences[i], text_of(chunk[i], of_pair, form)});
     }
   }
   for (const std::string& gathered : communicator_.all_gather(data::utf8_json_text(mine))) {

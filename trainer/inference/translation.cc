@@ -2,7 +2,7 @@
 #include "trainer/inference/translation.h"
 
 #include <algorithm>
-#include <cstring>
+#include <iterator>
 
 #include "backend/error.h"
 #include "comm/communicator.h"
@@ -13,55 +13,29 @@ namespace {
 
 using Hypotheses = std::vector<std::vector<Hypothesis>>;
 
-class HypothesisWriter {
- public:
-  template <typename T>
-  void put(const T& value) {
-    bytes.append(reinterpret_cast<const char*>(&value), sizeof(T));
-  }
-  std::string bytes;
-};
-
-class HypothesisReader {
- public:
-  explicit HypothesisReader(const std::string& bytes) : bytes_(bytes) {}
-  template <typename T>
-  T get() {
-    VENTRIS_CHECK(at_ + sizeof(T) <= bytes_.size(), "{} bytes of hypotheses end early", bytes_.size());
-    T value;
-    std::memcpy(&value, bytes_.data() + at_, sizeof(T));
-    at_ += sizeof(T);
-    return value;
-  }
-  bool at_end() const { return at_ == bytes_.size(); }
-
- private:
-  const std::string& bytes_;
-  size_t at_ = 0;
-};
-
-void put(HypothesisWriter& writer, size_t index, const std::vector<Hypothesis>& hypotheses) {
-  writer.put(static_cast<uint64_t>(index));
-  writer.put(static_cast<uint32_t>(hypotheses.size()));
+/// For gather_numbers().
+std::vector<double> numbers_of(const std::vector<Hypothesis>& hypotheses) {
+  std::vector<double> numbers;
   for (const Hypothesis& hypothesis : hypotheses) {
-    writer.put(hypothesis.log_probability);
-    writer.put(hypothesis.score);
-    writer.put(static_cast<uint32_t>(hypothesis.tokens.size()));
-    for (const int32_t token : hypothesis.tokens) writer.put(token);
+    numbers.insert(numbers.end(), {hypothesis.log_probability, hypothesis.score,
+                                   static_cast<double>(hypothesis.tokens.size())});
+    numbers.insert(numbers.end(), hypothesis.tokens.begin(), hypothesis.tokens.end());
   }
+  return numbers;
 }
 
-void take(HypothesisReader& reader, Hypotheses& all) {
-  const auto index = static_cast<size_t>(reader.get<uint64_t>());
-  VENTRIS_CHECK(index < all.size(), "hypotheses of sentence {} of {}", index, all.size());
-  std::vector<Hypothesis>& hypotheses = all[index];
-  hypotheses.resize(reader.get<uint32_t>());
-  for (Hypothesis& hypothesis : hypotheses) {
-    hypothesis.log_probability = reader.get<double>();
-    hypothesis.score = reader.get<double>();
-    hypothesis.tokens.resize(reader.get<uint32_t>());
-    for (int32_t& token : hypothesis.tokens) token = reader.get<int32_t>();
+std::vector<Hypothesis> hypotheses_of(const std::vector<double>& numbers) {
+  std::vector<Hypothesis> hypotheses;
+  for (auto at = numbers.begin(); at != numbers.end();) {
+    Hypothesis& hypothesis = hypotheses.emplace_back();
+    hypothesis.log_probability = *at++;
+    hypothesis.score = *at++;
+    const auto tokens = static_cast<std::ptrdiff_t>(*at++);
+    std::transform(at, at + tokens, std::back_inserter(hypothesis.tokens),
+                   [](double token) { return static_cast<int32_t>(token); });
+    at += tokens;
   }
+  return hypotheses;
 }
 
 BeamSearchOptions with_marks(BeamSearchOptions options, const data::TokenizerPair& tokenizers) {
@@ -79,33 +53,25 @@ std::optional<Hypotheses> translate_on_all_ranks(Communicator& communicator, Bea
                                                  const std::function<bool()>& abandon) {
   std::vector<int64_t> rows;
   for (const SourceSentence& source : sources) rows.push_back(static_cast<int64_t>(source.tokens.size()) + 1);
-  const std::vector<Chunk> chunks =
-      cut_into_chunks(rows, {.rows = search.options().batch_rows,
-                             .sentences = search.options().batch_sentences,
-                             .pieces = pieces_for(search.device(), communicator.size())});
-  const std::vector<int> ranks = deal_by_cost(chunks, communicator.size());
-  HypothesisWriter mine;
-  uint8_t abandoned = 0;
-  for (size_t c = 0; c < chunks.size(); ++c) {
-    if (ranks[c] != communicator.rank()) continue;
+  const ChunkLimits limits = {.rows = search.options().batch_rows,
+                              .sentences = search.options().batch_sentences,
+                              .pieces = pieces_for(search.device(), communicator.size())};
+  std::vector<std::vector<double>> mine(sources.size() + 1);  // the last: that a rank abandoned the work
+  for (const Chunk& own : chunks_of_this_rank(communicator, rows, limits)) {
     if (abandon && abandon()) {
-      abandoned = 1;
+      mine.back() = {1.0};
       break;
     }
     std::vector<SourceSentence> chunk;
-    for (const size_t index : chunks[c].sentences) chunk.push_back(sources[index]);
+    for (const size_t index : own.sentences) chunk.push_back(sources[index]);
     const Hypotheses found = search.translate(chunk);
-    for (size_t i = 0; i < found.size(); ++i) put(mine, chunks[c].sentences[i], found[i]);
+    for (size_t i = 0; i < found.size(); ++i) mine[own.sentences[i]] = numbers_of(found[i]);
   }
-  mine.put(abandoned);
-  Hypotheses all(sources.size());
-  for (std::string& bytes : communicator.all_gather(mine.bytes)) {
-    VENTRIS_CHECK(!bytes.empty(), "a rank sent nothing");
-    if (bytes.back() != 0) return std::nullopt;
-    bytes.pop_back();
-    for (HypothesisReader reader(bytes); !reader.at_end();) take(reader, all);
-  }
-  return all;
+  const std::vector<std::vector<double>> all = gather_numbers(communicator, mine);
+  if (!all.back().empty()) return std::nullopt;
+  Hypotheses hypotheses(sources.size());
+  for (size_t i = 0; i < hypotheses.size(); ++i) hypotheses[i] = hypotheses_of(all[i]);
+  return hypotheses;
 }
 
 Translator::Translator(Context& context, Communicator& communicator, const ModelSet& models,

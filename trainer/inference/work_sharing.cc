@@ -2,7 +2,12 @@
 #include "trainer/inference/work_sharing.h"
 
 #include <algorithm>
+#include <cstring>
 #include <numeric>
+#include <string>
+
+#include "backend/error.h"
+#include "comm/communicator.h"
 
 namespace ventris {
 namespace {
@@ -55,6 +60,43 @@ std::vector<int> deal_by_cost(const std::vector<Chunk>& chunks, int ranks) {
     rank[index] = static_cast<int>(min - load.begin());
   }
   return rank;
+}
+
+std::vector<Chunk> chunks_of_this_rank(const Communicator& communicator, const std::vector<int64_t>& rows,
+                                       const ChunkLimits& limits) {
+  const std::vector<Chunk> chunks = cut_into_chunks(rows, limits);
+  const std::vector<int> ranks = deal_by_cost(chunks, communicator.size());
+  std::vector<Chunk> own;
+  for (size_t c = 0; c < chunks.size(); ++c)
+    if (ranks[c] == communicator.rank()) own.push_back(chunks[c]);
+  return own;
+}
+
+std::vector<std::vector<double>> gather_numbers(Communicator& communicator,
+                                                const std::vector<std::vector<double>>& mine) {
+  std::vector<double> flat;  // of each sentence its index, the count of its numbers, and these
+  for (size_t i = 0; i < mine.size(); ++i) {
+    if (mine[i].empty()) continue;
+    flat.push_back(static_cast<double>(i));
+    flat.push_back(static_cast<double>(mine[i].size()));
+    flat.insert(flat.end(), mine[i].begin(), mine[i].end());
+  }
+  std::vector<std::vector<double>> all(mine.size());
+  const std::string bytes(reinterpret_cast<const char*>(flat.data()), flat.size() * sizeof(double));
+  for (const std::string& from : communicator.all_gather(bytes)) {
+    std::vector<double> numbers(from.size() / sizeof(double));
+    std::memcpy(numbers.data(), from.data(), numbers.size() * sizeof(double));
+    for (size_t at = 0; at + 2 <= numbers.size();) {
+      const auto index = static_cast<size_t>(numbers[at]);
+      const auto begin = numbers.begin() + static_cast<std::ptrdiff_t>(at) + 2;
+      const auto count = static_cast<std::ptrdiff_t>(numbers[at + 1]);
+      VENTRIS_CHECK(index < all.size() && count <= numbers.end() - begin, "{} numbers of sentence {} of {}",
+                    count, index, all.size());
+      all[index].assign(begin, begin + count);
+      at += 2 + static_cast<size_t>(count);
+    }
+  }
+  return all;
 }
 
 }  // namespace ventris

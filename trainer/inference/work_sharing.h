@@ -9,6 +9,8 @@
 
 namespace ventris {
 
+class Communicator;
+
 /// Sentences, by index, that are computed together.
 struct Chunk {
   std::vector<size_t> sentences = {};
@@ -34,5 +36,14 @@ std::vector<Chunk> cut_into_chunks(const std::vector<int64_t>& rows, const Chunk
 
 /// The rank of each chunk: the costliest first, each to the rank with the least work so far.
 std::vector<int> deal_by_cost(const std::vector<Chunk>& chunks, int ranks);
+
+/// The chunks of cut_into_chunks() that deal_by_cost() gives to this rank.
+std::vector<Chunk> chunks_of_this_rank(const Communicator& communicator, const std::vector<int64_t>& rows,
+                                       const ChunkLimits& limits);
+
+/// Of each sentence the numbers of the rank that has some for it; the others have none. All ranks must call
+/// it.
+std::vector<std::vector<double>> gather_numbers(Communicator& communicator,
+                                                const std::vector<std::vector<double>>& mine);
 
 }  // namespace ventris
