@@ -72,14 +72,6 @@ ShownModels shown_models(const std::string& folder, int most) {
   return shown;
 }
 
-/// The files in the order in which maps have room: the model, then the newest.
-std::vector<size_t> by_importance(const ShownModels& shown) {
-  std::vector<size_t> order = {shown.model};
-  for (size_t i = shown.paths.size(); i-- > 0;)
-    if (i != shown.model) order.push_back(i);
-  return order;
-}
-
 int run_attention(AttentionCommandOptions& options, Job& job) {
   SentenceTexts& sentence = options.sentence;
   sentence = {one_line(sentence.source, "--source"), one_line(sentence.reference, "--target")};
@@ -92,7 +84,7 @@ int run_attention(AttentionCommandOptions& options, Job& job) {
   SentenceView of_model;
   size_t room = kMaxMapBytes;
   bool leaves_out = false;
-  for (const size_t i : by_importance(shown)) {
+  for (size_t i = shown.paths.size(); i-- > 0;) {  // the newest first
     const bool is_model = i == shown.model;
     try {
       const ModelSet models(*context, {shown.paths[i]}, options.decoding.precision);

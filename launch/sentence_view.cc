@@ -3,11 +3,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "backend/error.h"
 #include "launch/output.h"
-#include "launch/search_record.h"
 #include "model/attention_maps.h"
+#include "model/search/beam_search.h"
 #include "model/search/target_scores.h"
 #include "trainer/files/json_value.h"
 #include "trainer/files/marks.h"
@@ -52,6 +53,120 @@ Tokens checked_tokens(const data::Tokenizer& tokenizer, size_t longest, const st
   return tokens;
 }
 
+/// A continuation that a search considered.
+struct SearchNode {
+  int parent = -1;             // its number in the step before; -1 in the first step
+  int32_t token = 0;           // the end mark if it ends
+  double log_probability = 0;  // of the whole
+  double score = 0;            // with the length penalty, as if it ended here
+  bool kept = false;
+  bool ended = false;      // kept, and a finished hypothesis
+  bool winner = false;     // on the way to the translation
+  bool reference = false;  // a begin of the reference
+  int attention = -1;      // if kept: its row in SearchRecorder::attention, where the decoder looked for it
+};
+
+/// What a beam search does with one sentence, step by step.
+class SearchRecorder {
+ public:
+  explicit SearchRecorder(const BeamSearchOptions& options) : options_(options) {}
+  void add(const SearchStep& step);
+  /// Marks the paths of the translation and of a reference (empty if there is none), as tokens without marks.
+  void mark_paths(Tokens translation, Tokens reference);
+  /// Computes the attention of what was kept once more: the mean over the heads of each layer.
+  void add_attention(const Tokens& source, AttentionMapper& mapper, int layers);
+
+  std::vector<std::vector<SearchNode>> steps;              // of each all that were considered, best first
+  std::vector<std::vector<std::vector<float>>> attention;  // [layer][row][source tokens and end mark]
+
+ private:
+  /// The tokens of a node, with the end mark of one that ends.
+  Tokens path(size_t step, int node) const;
+
+  const BeamSearchOptions& options_;
+  std::vector<int> live_;  // numbers in the last step of the hypotheses that go on
+};
+
+void SearchRecorder::add(const SearchStep& step) {
+  const bool first = steps.empty();
+  std::vector<SearchNode>& nodes = steps.emplace_back();
+  std::vector<int> live;
+  for (size_t i = 0; i < step.considered.size(); ++i) {
+    const SearchStep::Candidate& candidate = step.considered[i];
+    SearchNode& node = nodes.emplace_back();
+    node.parent = first ? -1 : live_[static_cast<size_t>(candidate.hypothesis)];
+    node.token = candidate.token;
+    node.log_probability = candidate.log_probability;
+    // The tokens before the end mark, or as many as if it followed.
+    const auto tokens = static_cast<int>(steps.size()) - (candidate.token == options_.end_id ? 1 : 0);
+    node.score = search_score(options_, candidate.log_probability, tokens);
+    node.kept = i < step.kept;
+    node.ended = node.kept && candidate.token == options_.end_id;
+    if (node.kept && !node.ended) live.push_back(static_cast<int>(i));
+  }
+  live_ = std::move(live);
+}
+
+Tokens SearchRecorder::path(size_t step, int node) const {
+  Tokens tokens;
+  for (; node >= 0; --step) {
+    tokens.push_back(steps[step][static_cast<size_t>(node)].token);
+    node = steps[step][static_cast<size_t>(node)].parent;
+  }
+  std::reverse(tokens.begin(), tokens.end());
+  return tokens;
+}
+
+void SearchRecorder::mark_paths(Tokens translation, Tokens reference) {
+  if (!reference.empty()) reference.push_back(options_.end_id);
+  translation.push_back(options_.end_id);
+  for (size_t step = 0; step < steps.size(); ++step) {
+    for (SearchNode& node : steps[step]) {
+      const auto is_on = [&](const Tokens& way, bool SearchNode::*mark) {
+        return step < way.size() && node.token == way[step] &&
+               (step == 0 || steps[step - 1][static_cast<size_t>(node.parent)].*mark);
+      };
+      node.winner = node.kept && is_on(translation, &SearchNode::winner);
+      node.reference = is_on(reference, &SearchNode::reference);
+    }
+  }
+}
+
+void SearchRecorder::add_attention(const Tokens& source, AttentionMapper& mapper, int layers) {
+  attention.resize(static_cast<size_t>(layers));
+  // From the last step back, so that one pass of the decoder serves a hypothesis and all that it continues.
+  std::vector<Tokens> targets;
+  int rows = 0;
+  std::vector<std::pair<size_t, int64_t>> places;  // of each row: the target, and the position there
+  for (size_t step = steps.size(); step-- > 0;) {
+    for (size_t i = 0; i < steps[step].size(); ++i) {
+      if (!steps[step][i].kept || steps[step][i].attention >= 0) continue;
+      Tokens tokens = path(step, static_cast<int>(i));
+      if (steps[step][i].ended) tokens.pop_back();
+      targets.push_back(std::move(tokens));
+      int node = static_cast<int>(i);
+      for (size_t at = step; node >= 0; --at) {
+        SearchNode& here = steps[at][static_cast<size_t>(node)];
+        if (here.attention >= 0) break;  // so have all before it
+        here.attention = rows++;
+        places.emplace_back(targets.size() - 1, static_cast<int64_t>(at));
+        node = here.parent;
+      }
+    }
+  }
+  std::vector<TokenPair> pairs;
+  for (const Tokens& target : targets) pairs.push_back({source, target});
+  for (int layer = 0; layer < layers; ++layer) {
+    const std::vector<AttentionMap> maps = mapper.cross_attention(pairs, layer);
+    for (const auto& [target, position] : places) {
+      const AttentionMap& map = maps[target];
+      const auto begin = map.weights.begin() + static_cast<std::ptrdiff_t>(position * map.keys);
+      attention[static_cast<size_t>(layer)].emplace_back(begin,
+                                                         begin + static_cast<std::ptrdiff_t>(map.keys));
+    }
+  }
+}
+
 /// One model and sentence.
 class Viewer {
  public:
@@ -77,11 +192,10 @@ class Viewer {
     view_.maps = map_count_;
     view_.json["given"] = reference_.empty() ? OrderedJson(nullptr) : maps(reference_);
     if (!search.sample) {
-      const SearchRecord record =
-          recorder.take(source_, best.tokens, reference_.empty() ? nullptr : &reference_, mapper_,
-                        model_.config.decoder_layers);
-      view_.steps = record.steps.size();
-      view_.json["search"] = search_json(record, translator.options());
+      recorder.mark_paths(best.tokens, reference_);
+      recorder.add_attention(source_, mapper_, model_.config.decoder_layers);
+      view_.steps = recorder.steps.size();
+      view_.json["search"] = search_json(recorder, translator.options());
     }
     return std::move(view_);
   }
@@ -136,7 +250,7 @@ class Viewer {
     return object;
   }
 
-  OrderedJson search_json(const SearchRecord& record, const BeamSearchOptions& options) {
+  OrderedJson search_json(const SearchRecorder& record, const BeamSearchOptions& options) {
     OrderedJson steps = OrderedJson::array(), considered = steps;
     for (const std::vector<SearchNode>& all : record.steps) {
       OrderedJson nodes = OrderedJson::array();

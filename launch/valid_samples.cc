@@ -27,24 +27,11 @@ int64_t count_lines(const std::string& path) {
   return std::count(std::istreambuf_iterator<char>(file), end, '\n');
 }
 
-/// Appends up to the end of the line to `line`, as far as it is kept. False at the end of the file.
-bool next_line(std::streambuf& in, std::string& line) {
-  line.clear();
-  constexpr int kEnd = std::streambuf::traits_type::eof();
-  int c = in.sbumpc();
-  if (c == kEnd) return false;
-  bool cut = false;
-  for (; c != '\n' && c != kEnd; c = in.sbumpc()) {
-    if (line.size() < kMaxSampleBytes)
-      line += static_cast<char>(c);
-    else
-      cut = true;
-  }
-  if (!cut) return true;
-  while (!line.empty() && (static_cast<unsigned char>(line.back()) & 0xC0U) == 0x80U) line.pop_back();
-  if (!line.empty()) line.pop_back();  // the first byte of a character that may have been cut
-  line += "…";
-  return true;
+std::string shortened(std::string line) {
+  if (line.size() <= kMaxSampleBytes) return line;
+  size_t end = kMaxSampleBytes;  // of a whole character
+  while (end > 0 && (static_cast<unsigned char>(line[end]) & 0xC0U) == 0x80U) --end;
+  return line.substr(0, end) + "…";
 }
 
 /// Those lines, counted from 0 and rising; "" beyond the end of the file.
@@ -54,8 +41,8 @@ std::vector<std::string> lines_of(const std::string& path, const std::vector<int
   if (!file.is_open()) return found;
   std::string line;
   size_t taken = 0;
-  for (int64_t number = 0; taken < numbers.size() && next_line(*file.rdbuf(), line); ++number)
-    if (number == numbers[taken]) found[taken++] = line;
+  for (int64_t number = 0; taken < numbers.size() && std::getline(file, line); ++number)
+    if (number == numbers[taken]) found[taken++] = shortened(line);
   return found;
 }
 
