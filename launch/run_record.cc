@@ -3,11 +3,8 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <filesystem>
-#include <functional>
 #include <nlohmann/json.hpp>
-#include <set>
 
 #include "backend/error.h"
 #include "comm/affinity.h"

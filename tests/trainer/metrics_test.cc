@@ -42,25 +42,6 @@ IntervalMetrics some_metrics(int64_t step) {
           .skipped_steps = 1};
 }
 
-TEST(Metrics, EveryLineHasItsTypeItsTimeAndItsFormat) {
-  const TemporaryFolder folder;
-  MetricsLog log(folder / "", 0);
-  log.write(some_metrics(50));
-  log.write(ValidationMetrics{.step = 50});
-  log.write_digest(50, "0123");
-  log.write_plateau(50, 0.1);
-  std::vector<std::string> types;
-  for (const auto& line : lines_of(folder / "metrics.jsonl")) {
-    EXPECT_EQ(line.at("step"), 50);
-    types.push_back(line.at("type"));
-    const auto time = line.at("time").get<std::string>();
-    EXPECT_EQ(time.size(), std::string("2026-11-22T08:43:51.196Z").size()) << time;
-    EXPECT_EQ(time.back(), 'Z') << time;
-    EXPECT_EQ(line.at("format"), "ventris metrics 1");
-  }
-  EXPECT_EQ(types, (std::vector<std::string>{"interval", "validation", "digest", "event"}));
-}
-
 TEST(Metrics, ALogThatIsRemovedIsBegunAnewUnlessTheFolderIsAnother) {
   const TemporaryFolder folder;
   const std::string run = folder / "run";

@@ -80,17 +80,5 @@ TEST_F(AverageOfTraining, IsThatOfBf16TrainingToo) {
   EXPECT_EQ(values(run, 12), values(plain, 12)) << "validation leaves the rounded copies as they were";
 }
 
-TEST_F(AverageOfTraining, AnotherMetricLooksForTheBestAnew) {
-  TrainOptions run = options("run", 0.0);
-  run.valid_every = 6;
-  train_alone(run);
-  run.valid_metric = "perplexity";
-  run.max_steps = 18;
-  const TrainResult result = train_alone(run);
-  EXPECT_EQ(result.best_step, 18);
-  EXPECT_GT(result.best_metric, 1.0);
-  EXPECT_EQ(step_of_checkpoint(read_best(run.model_dir)), 18);
-}
-
 }  // namespace
 }  // namespace ventris

@@ -6,7 +6,6 @@
 #include <string>
 
 #include "backend/error.h"
-#include "trainer/resume_signature.h"
 
 namespace ventris {
 namespace {
@@ -72,30 +71,6 @@ TEST(TrainOptionsJson, RefusesWhatItDoesNotKnowAndTakesDefaultsForWhatIsMissing)
     expect_refused_options(replaced("\"freeze\": []", std::string("\"freeze\": ") + list), "a list of texts");
   }
   expect_refused_options(replaced("\"seed\": 1,", "\"seed\": -1,"), "from 0 to 18446744073709551615");
-}
-
-TEST(ResumeSignature, HoldsWhatMustNotChangeAndNothingElse) {
-  TrainOptions options;
-  const std::string before = resume_signature(options);
-  options.max_steps = 7;
-  options.learning_rate_scale = 3.0;
-  options.threads = 5;
-  options.valid_every = 1;
-  EXPECT_EQ(resume_signature(options), before);
-  options.seed = 2;
-  EXPECT_NE(resume_signature(options), before);
-  options.seed = 1;
-  options.model.d_ff = 99;
-  EXPECT_NE(resume_signature(options), before);
-  options = {};
-  options.gradient_dtype = DType::kBF16;
-  EXPECT_NE(resume_signature(options), before);
-  options = {};
-  options.reduction = Reduction::kReproducible;
-  EXPECT_NE(resume_signature(options), before);
-  options = {};
-  options.freeze = {"encoder/*"};
-  EXPECT_NE(resume_signature(options), before);
 }
 
 }  // namespace

@@ -3,8 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include "backend/error.h"
-
 namespace ventris {
 namespace {
 
@@ -32,15 +30,6 @@ TEST(Preset, BaseAndBigAreThoseOfThePaper) {
   EXPECT_EQ(big.max_steps, 300000);
   EXPECT_EQ(big.keep_checkpoints, 20);
   EXPECT_EQ(big.warmup_steps, base.warmup_steps);
-}
-
-TEST(Preset, SmallOnesAreForSmallCorpora) {
-  expect_shape(preset_options("tiny"), 4, 128, 256, 4, 0.3F);
-  expect_shape(preset_options("small"), 6, 512, 1024, 4, 0.3F);
-  EXPECT_EQ(preset_options("small").batch_source_tokens, 4096);
-  EXPECT_EQ(preset_options("small").batch_target_tokens, 4096);
-  EXPECT_EQ(preset_options("small").max_steps, 50000);
-  EXPECT_THROW(preset_options("large"), Error);
 }
 
 }  // namespace

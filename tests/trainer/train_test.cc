@@ -30,7 +30,6 @@ namespace {
 
 using testing::kTinyVocabulary;
 using testing::LoadedState;
-using testing::make_tiny_corpus;
 using testing::metrics_of;
 using testing::TemporaryFolder;
 using testing::tiny_corpus;
@@ -79,55 +78,6 @@ TEST_F(TrainTest, HoldsTheEmbeddingOfTheBeginMarkAtZeroWhereWanted) {
       EXPECT_EQ(all_zero, zero && word == 1) << word;
     }
   }
-}
-
-TEST_F(TrainTest, AnInterruptedRunComesToTheSameBits) {
-  for (const Precision precision : {Precision::kF32, Precision::kBF16}) {
-    const std::string name = name_of(precision);
-    TrainOptions whole = options("whole-" + name);
-    whole.precision = precision;
-    const TrainResult uninterrupted = train_alone(whole);
-    TrainOptions parts = whole;
-    parts.model_dir = runs_ / ("parts-" + name);
-    parts.max_steps = 7;
-    const TrainResult first = train_alone(parts);
-    EXPECT_EQ(first.step, 7);
-    const LoadedState middle = state_of(first.last_checkpoint, parts);
-    EXPECT_GT(middle.state.position.index, 0) << "the interruption is to be in the middle of an epoch";
-    parts.max_steps = 12;
-    const TrainResult second = train_alone(parts);
-    EXPECT_EQ(second.step, 12);
-
-    const LoadedState expected = state_of(uninterrupted.last_checkpoint, whole);
-    const LoadedState got = state_of(second.last_checkpoint, parts);
-    EXPECT_TRUE(got.values == expected.values) << name;
-    EXPECT_TRUE(got.m == expected.m) << name;
-    EXPECT_TRUE(got.v == expected.v) << name;
-    EXPECT_EQ(got.state.position, expected.state.position);
-    EXPECT_EQ(got.state.target_tokens, expected.state.target_tokens);
-    EXPECT_FALSE(middle.values == expected.values);
-    EXPECT_EQ(metrics_of(parts, "learning_rate").size(), 12U);
-    EXPECT_EQ(metrics_of(parts, "checkpoint").size(), 1U) << "the second start";
-    // The losses of the steps after the interruption are the same numbers too.
-    EXPECT_EQ(metrics_of(parts).back()["loss"], metrics_of(whole).back()["loss"]);
-  }
-}
-
-TEST_F(TrainTest, ADamagedNewestCheckpointIsPassedOverForTheOneBeforeIt) {
-  TrainOptions run = options("run");
-  run.save_every = 4;
-  run.max_steps = 8;
-  const TrainResult whole = train_alone(run);
-  const LoadedState expected = state_of(whole.last_checkpoint, run);
-  {
-    std::fstream file(whole.last_checkpoint, std::ios::in | std::ios::out | std::ios::binary);
-    file.seekp(5000);
-    file.put('\x5a');
-  }
-  const TrainResult again = train_alone(run);
-  EXPECT_EQ(again.step, 8);
-  EXPECT_TRUE(state_of(again.last_checkpoint, run).values == expected.values);
-  EXPECT_TRUE(std::filesystem::exists(whole.last_checkpoint + ".damaged"));
 }
 
 TEST_F(TrainTest, DamagedCheckpointsOfEarlierStartsAreRemovedWhenAnotherIsSetAside) {
@@ -267,43 +217,6 @@ TEST_F(TrainTest, ABestThatCannotBeReadIsToldAtTheStart) {
   EXPECT_EQ(train_alone(run).step, 8);
 }
 
-TEST_F(TrainTest, ResumingRefusesAnotherModelSeedOrCorpusByName) {
-  TrainOptions run = options("run");
-  run.max_steps = 2;
-  train_alone(run);
-  TrainOptions other = run;
-  other.max_steps = 3;
-  other.seed = 99;
-  std::string message = message_of(ExitCode::kBadConfiguration, [&] { train_alone(other); });
-  EXPECT_NE(message.find("seed"), std::string::npos) << message;
-  EXPECT_NE(message.find("99"), std::string::npos) << message;
-  other = run;
-  other.model.d_ff = 64;
-  message = message_of(ExitCode::kBadConfiguration, [&] { train_alone(other); });
-  EXPECT_NE(message.find("--d-ff"), std::string::npos) << message;
-  other = run;
-  const TemporaryFolder elsewhere;
-  other.corpus = make_tiny_corpus(elsewhere, "other.h5", 180);
-  message = message_of(ExitCode::kBadConfiguration, [&] { train_alone(other); });
-  EXPECT_NE(message.find("corpus"), std::string::npos) << message;
-  other = run;
-  other.resume = "never";
-  message = message_of(ExitCode::kBadConfiguration, [&] { train_alone(other); });
-  EXPECT_NE(message.find("checkpoint"), std::string::npos) << message;
-}
-
-TEST_F(TrainTest, AGivenCheckpointIsGoneOnFromInAnotherFolder) {
-  TrainOptions run = options("run");
-  run.save_every = 5;
-  const TrainResult whole = train_alone(run);
-  TrainOptions other = options("other");
-  other.resume = run.model_dir + "/checkpoint-00000005.h5";
-  const TrainResult again = train_alone(other);
-  EXPECT_TRUE(state_of(again.last_checkpoint, other).values == state_of(whole.last_checkpoint, run).values);
-  run.resume = other.resume;  // there are later checkpoints beside it
-  message_of(ExitCode::kBadConfiguration, [&] { train_alone(run); });
-}
-
 TEST_F(TrainTest, NaNsAreSkippedAndTenInARowEndTheRunWithTheirPlace) {
   TrainOptions run = options("run");
   run.learning_rate_scale = 1e38;
@@ -350,28 +263,6 @@ TEST_F(TrainTest, ASignalBeforeTheFirstStepStopsThereAndSaves) {
       ::testing::ExitedWithCode(42), "");
   EXPECT_EQ(list_checkpoints(run.model_dir).size(), 1U);
   EXPECT_EQ(train_alone(run).step, 12);
-}
-
-TEST_F(TrainTest, BadOptionsAreRefusedByName) {
-  TrainOptions run = options("run");
-  run.keep_checkpoints = 0;
-  EXPECT_NE(message_of(ExitCode::kBadConfiguration, [&] { train_alone(run); }).find("--keep-checkpoints"),
-            std::string::npos);
-  run = options("run");
-  run.model.max_positions = 4;
-  EXPECT_NE(message_of(ExitCode::kBadConfiguration, [&] { train_alone(run); }).find("--max-positions"),
-            std::string::npos);
-  run = options("run");
-  run.reduction = Reduction::kReproducible;
-  run.gradient_dtype = DType::kBF16;
-  EXPECT_NE(message_of(ExitCode::kBadConfiguration, [&] { train_alone(run); }).find("--gradient-dtype"),
-            std::string::npos);
-  run = options("run");
-  run.valid_every = 1;
-  run.valid_beam_size = 0;
-  run.valid_metric = "bleu";
-  EXPECT_NE(message_of(ExitCode::kBadConfiguration, [&] { train_alone(run); }).find("--valid-metric"),
-            std::string::npos);
 }
 
 }  // namespace
