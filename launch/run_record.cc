@@ -95,17 +95,9 @@ RunRecord read_run(const std::string& folder) {
 }
 
 std::string warning_of(const RunRecord& run) {
-  const MetricsRecord& metrics = run.metrics;
-  std::string warning;
-  if (metrics.bad_lines > 0) {
-    warning = fmt::format("{} of metrics.jsonl left out, the first: {}",
-                          counted(metrics.bad_lines, "bad line"), metrics.first_bad);
-  }
-  if (metrics.keys_left_out > 0) {
-    warning += fmt::format("{}{}: {} of keys beyond the first {} left out", warning.empty() ? "" : "; ",
-                           run.folder, counted(metrics.keys_left_out, "value"), kMaxMetricsKeys);
-  }
-  return warning;
+  if (run.metrics.bad_lines == 0) return "";
+  return fmt::format("{} of metrics.jsonl left out, the first: {}",
+                     counted(run.metrics.bad_lines, "bad line"), run.metrics.first_bad);
 }
 
 }  // namespace ventris

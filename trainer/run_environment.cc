@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <string_view>
 #include <vector>
 
 #include "backend/device.h"
@@ -28,13 +27,7 @@ constexpr const char* kCompiler = "Clang " __clang_version__;
 constexpr const char* kCompiler = "GCC " __VERSION__;
 #endif
 
-// Names for messages.
-constexpr std::pair<const char*, const char*> kNames[] = {{"instruction_set", "instruction set"},
-                                                          {"kernels", "kernels"},
-                                                          {"onednn", "oneDNN"},
-                                                          {"compiler", "compiler"},
-                                                          {"mpi", "MPI"},
-                                                          {"cuda", "CUDA"}};
+constexpr const char* kKeys[] = {"instruction_set", "kernels", "onednn", "compiler", "mpi", "cuda"};
 
 OrderedJson of_this_rank() {
   const std::string library = gemm_library();  // "oneDNN 2.6.3, AVX2"
@@ -58,14 +51,14 @@ std::string run_environment(Communicator& communicator) {
   std::map<std::string, std::vector<std::string>> values;
   for (const std::string& text : communicator.all_gather(json_text(of_this_rank()))) {
     const nlohmann::json rank = data::read_json(text);
-    for (const auto& [key, name] : kNames) {
+    for (const char* key : kKeys) {
       const std::string value = text_at(rank, key);
       std::vector<std::string>& seen = values[key];
       if (std::find(seen.begin(), seen.end(), value) == seen.end()) seen.push_back(value);
     }
   }
   OrderedJson all = OrderedJson::object();
-  for (const auto& [key, name] : kNames) all[key] = fmt::format("{}", fmt::join(values[key], " and "));
+  for (const char* key : kKeys) all[key] = fmt::format("{}", fmt::join(values[key], " and "));
   return json_text(all);
 }
 
@@ -74,9 +67,11 @@ std::string environment_changes(const std::string& before, const std::string& no
   const nlohmann::json new_values = parse_json(now);
   if (!old_values.is_object() || !new_values.is_object()) return "";
   std::vector<std::string> changes;
-  for (const auto& [key, name] : kNames) {
+  for (const char* key : kKeys) {
     const std::string from = text_at(old_values, key);
     const std::string to = text_at(new_values, key);
+    std::string name = key;
+    std::replace(name.begin(), name.end(), '_', ' ');
     if (!from.empty() && from != to) changes.push_back(fmt::format("{} from {} to {}", name, from, to));
   }
   return fmt::format("{}", fmt::join(changes, "; "));

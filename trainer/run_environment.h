@@ -15,7 +15,7 @@ class Communicator;
 /// of ranks, joined by " and ". All ranks must call it.
 std::string run_environment(Communicator& communicator);
 
-/// "instruction set from AVX-512 to AVX2; MPI from ... to ..."; "" if nothing changed, or `before` is ""
+/// "instruction set from AVX-512 to AVX2; mpi from ... to ..."; "" if nothing changed, or `before` is ""
 /// or not such an object.
 std::string environment_changes(const std::string& before, const std::string& now);
 

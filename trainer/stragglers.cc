@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <utility>
 
 #include "backend/error.h"
 #include "comm/affinity.h"
@@ -29,18 +28,6 @@ std::string describe_straggler(const std::vector<RankTime>& ranks, double least_
   if (median <= 0.0 || median < least_median || slowest->seconds <= kNotable * median) return "";
   return fmt::format("straggler: rank {} on {} computes {:.1f} times as long as the median rank",
                      slowest - ranks.begin(), slowest->host, slowest->seconds / median);
-}
-
-void StragglerWatch::begin_step() {
-  waited_before_ = communicator_.waited_seconds();
-}
-
-void StragglerWatch::end_step(double seconds) {
-  seconds_ += seconds - (communicator_.waited_seconds() - waited_before_);
-}
-
-double StragglerWatch::take_seconds() {
-  return std::exchange(seconds_, 0.0);
 }
 
 std::vector<RankTime> gather_rank_times(Communicator& communicator, double seconds) {

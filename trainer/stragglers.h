@@ -22,24 +22,6 @@ std::string describe_straggler(const std::vector<RankTime>& ranks, double least_
 /// rank.
 inline constexpr double kLeastHostMedian = 5.0;
 
-/// Measures this rank's own work by the clock of the host: the time of its steps minus its waits in
-/// collectives. Time on a device is not included.
-class StragglerWatch {
- public:
-  /// The communicator must outlive the object.
-  explicit StragglerWatch(const Communicator& communicator) : communicator_(communicator) {}
-  void begin_step();
-  /// Of a step that took `seconds`.
-  void end_step(double seconds);
-  /// Since the previous call.
-  double take_seconds();
-
- private:
-  const Communicator& communicator_;
-  double waited_before_ = 0.0;
-  double seconds_ = 0.0;
-};
-
 /// The times of all ranks, on every rank; all must call it.
 std::vector<RankTime> gather_rank_times(Communicator& communicator, double seconds);
 

@@ -227,7 +227,7 @@ data::GlobalBatch TrainingRun::begin_step() {
   if (saver_ && saver_->check()) record_save();
   if (script_) script_->log_arrived(state_.step);
   step_begin_ = Clock::now();
-  own_work_.begin_step();
+  waited_before_ = communicator_.waited_seconds();
   communicator_.set_step(++state_.step);
   if (status_ != nullptr) status_->reach(state_.step);
   if (measures_step()) context_.profile().begin_step();

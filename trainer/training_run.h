@@ -21,7 +21,6 @@
 #include "trainer/resume.h"
 #include "trainer/schedule.h"
 #include "trainer/step_reports.h"
-#include "trainer/stragglers.h"
 #include "trainer/trainer.h"
 #include "trainer/training_step.h"
 #include "trainer/validation.h"
@@ -85,6 +84,7 @@ class TrainingRun {
   void complete_masters();          // on every rank, if their owners alone have those of the step
   void exchange_with_average();     // swaps the parameters with their average, if there is one
   void open_logs();
+  ResumedStart resumed_start() const;
   void describe_run();
   std::string what_is_done() const;  // the limit that a finished run reached
   OptimizerState whole_state();      // on rank 0 of all elements; all ranks must call it
@@ -125,7 +125,7 @@ class TrainingRun {
   std::optional<BatchFeed> feed_;
   std::optional<TrainingStep> step_;  // the last: its destructor releases users of the memory of the others
   IntervalSums interval_, whole_run_;
-  StragglerWatch own_work_{communicator_};
+  double own_seconds_ = 0.0, waited_before_ = 0.0;  // steps without waits for other ranks; waits so far
   Clock::time_point step_begin_ = Clock::now();
   double last_gradient_norm_ = 0.0, last_learning_rate_ = 0.0;
   DivergenceWatch divergence_{state_};

@@ -1,13 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <set>
+#include <utility>
 
 #include "backend/device.h"
 #include "backend/transfer.h"
+#include "data/files/file_io.h"
 #include "trainer/files/parameter_digest.h"
 #include "trainer/files/run_folder.h"
-#include "trainer/resumed_start.h"
+#include "trainer/files/run_status.h"
+#include "trainer/program_version.h"
 #include "trainer/stages.h"
+#include "trainer/stragglers.h"
 #include "trainer/tensorboard.h"
 #include "trainer/text.h"
 #include "trainer/training_run.h"
@@ -22,14 +27,35 @@ void TrainingRun::open_logs() {
   if (nothing_to_do_) return;
   if (!options_.valid_script.empty())
     script_ = std::make_shared<ValidationScript>(options_, *metrics_, progress_);
-  if (last_step >= 0) {
-    metrics_->write_resumed(describe_resumed_start(communicator_, options_.model_dir, last_checkpoint_,
-                                                   context_.device() == Device::kCuda ? "cuda" : "cpu",
-                                                   state_.step, metrics_->last_dropped()));
-  }
+  if (last_step >= 0) metrics_->write_resumed(resumed_start());
   if (!options_.tensorboard) return;
   tensorboard_ = std::make_shared<TensorBoardLog>(options_.model_dir);
   metrics_->set_listener([this](const nlohmann::ordered_json& line) { tensorboard_->write_line(line); });
+}
+
+/// Of this start, and how the one before ended, as its status.json says, which is not replaced yet.
+ResumedStart TrainingRun::resumed_start() const {
+  constexpr size_t kMaxMessageBytes = 2000;  // so that a line of the log stays far below kMaxJsonBytes
+  const std::vector<int> hosts = communicator_.hosts();
+  ResumedStart start = {.step = state_.step,
+                        .checkpoint = data::without_folder(last_checkpoint_),
+                        .program = program_name_and_version(),
+                        .device = context_.device() == Device::kCuda ? "cuda" : "cpu",
+                        .ranks = communicator_.size(),
+                        .hosts = static_cast<int>(std::set<int>(hosts.begin(), hosts.end()).size()),
+                        .lost_steps = std::max<int64_t>(metrics_->last_dropped() - state_.step, 0)};
+  const std::optional<StatusRecord> before = read_status(options_.model_dir);
+  if (!before) return start;
+  // This start holds the folder, so no other process runs there.
+  const bool was_killed = before->state == "running";
+  start.previous_state = was_killed ? "killed" : before->state;
+  start.previous_message = before->message.substr(0, kMaxMessageBytes);
+  if (was_killed) return start;
+  start.previous_exit_code = before->exit_code;
+  // The step of a failure may not have been completed.
+  if (before->state == "failed")
+    start.lost_steps = std::max(start.lost_steps, before->step - 1 - state_.step);
+  return start;
 }
 
 void TrainingRun::complete_step(const data::GlobalBatch& batch) {
@@ -40,7 +66,7 @@ void TrainingRun::complete_step(const data::GlobalBatch& batch) {
   state_.target_tokens += batch.target_tokens;
   if (reports_are_due() || context_.device() == Device::kCpu) read_reports(0);
   const double seconds = std::chrono::duration<double>(Clock::now() - step_begin_).count();
-  own_work_.end_step(seconds);
+  own_seconds_ += seconds - (communicator_.waited_seconds() - waited_before_);
   interval_.seconds += seconds;
   whole_run_.seconds += seconds;
   whole_run_.target_tokens += batch.target_tokens;
@@ -63,7 +89,7 @@ void TrainingRun::log_interval() {
   if (communicator_.size() == 1 || shards_ % communicator_.size() != 0) return;  // unequal work
   // The host does not see for how long devices wait for each other.
   const bool on_host = context_.device() == Device::kCpu;
-  const double seconds = on_host ? own_work_.take_seconds() : step_->own_seconds();
+  const double seconds = on_host ? std::exchange(own_seconds_, 0.0) : step_->own_seconds();
   const std::string straggler =
       describe_straggler(gather_rank_times(communicator_, seconds), on_host ? kLeastHostMedian : 0.0);
   if (!straggler.empty()) progress_.message(straggler);

@@ -37,18 +37,12 @@ TEST(Stragglers, AShortIntervalSaysNothing) {
 TEST(Stragglers, EveryRankGetsTheTimesOfAll) {
   testing::ThreadRanks job(3);
   for (const std::exception_ptr& error : job.run([](Communicator& communicator) {
-         StragglerWatch watch(communicator);
-         for (int step = 0; step < 2; ++step) {
-           watch.begin_step();
-           watch.end_step(1.5 * communicator.rank());
-         }
-         const std::vector<RankTime> times = gather_rank_times(communicator, watch.take_seconds());
+         const std::vector<RankTime> times = gather_rank_times(communicator, 3.0 * communicator.rank());
          ASSERT_EQ(times.size(), 3U);
          for (size_t rank = 0; rank < times.size(); ++rank) {
            EXPECT_EQ(times[rank].seconds, 3.0 * static_cast<double>(rank));
            EXPECT_EQ(times[rank].host, host_name());
          }
-         EXPECT_EQ(watch.take_seconds(), 0.0);
        }))
     EXPECT_EQ(error, nullptr);
 }

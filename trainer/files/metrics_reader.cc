@@ -96,10 +96,6 @@ class Reader {
   /// Nothing if the series has a later value.
   void add_value_at(size_t place, std::map<std::string, MetricsSeries>& all, const std::string& key,
                     double number) {
-    if (all.size() >= kMaxMetricsKeys && !all.contains(key)) {
-      ++record_.keys_left_out;
-      return;
-    }
     MetricsSeries& series = all[key];
     if (!series.empty() && record_.place_of(series.back()).step > record_.places[place].step) return;
     if (!series.empty() && record_.place_of(series.back()).step == record_.places[place].step)

@@ -52,15 +52,11 @@ struct MetricsRecord {
   int64_t bad_lines = 0;       // no JSON, without a step, or back in steps; they are left out
   std::string first_bad = {};  // where and why
   bool torn = false;           // the last line was not written to its end, as in a run that was killed
-  int64_t keys_left_out = 0;   // values of keys beyond the first kMaxMetricsKeys
 
   const MetricsPlace& place_of(const MetricsValue& value) const { return places[value.place]; }
   /// The series, or an empty one.
   const MetricsSeries& of(const std::string& key) const;
 };
-
-/// More keys than any version writes. A file with others is damaged.
-inline constexpr size_t kMaxMetricsKeys = 256;
 
 /// How a line of a log ends: kTorn without a line end, at the end of the file; kNone if there is none left.
 enum class LogLine { kWhole, kTooLong, kTorn, kNone };
