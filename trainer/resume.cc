@@ -45,14 +45,6 @@ int read_logical_shards(const data::Hdf5Reader& reader) {
   return static_cast<int>(shards);
 }
 
-/// The plan of stages of the run; "" without one.
-std::string plan_in(const ResumePoint& point) {
-  MixState mix;
-  data::MixPosition position;
-  if (!point.mix.empty()) read_mix_json(point.mix, point.path, mix, position);
-  return mix.plan;
-}
-
 /// But for the reader.
 ResumePoint resume_point_in(const data::Hdf5Reader& reader) {
   ResumePoint point = {.path = reader.path()};
@@ -66,7 +58,9 @@ ResumePoint resume_point_in(const data::Hdf5Reader& reader) {
   }
   if (reader.has_attribute("/", kMixAttribute)) {
     point.mix = reader.string_attribute("/", kMixAttribute);
-    static_cast<void>(plan_in(point));
+    MixState mix;
+    data::MixPosition position;
+    read_mix_json(point.mix, point.path, mix, position);  // an error now
   }
   return point;
 }
@@ -100,8 +94,8 @@ void remove_damaged_but(const std::vector<std::string>& kept, const std::string&
 /// The checkpoints from which a run may resume, newest first, and the reasons against the others.
 class CheckpointSearch {
  public:
-  CheckpointSearch(const TrainOptions& options, Progress& progress, std::vector<std::string> set_aside = {})
-      : options_(options), progress_(progress), set_aside_(std::move(set_aside)) {}
+  CheckpointSearch(const TrainOptions& options, Progress& progress)
+      : options_(options), progress_(progress) {}
 
   /// Renames a checkpoint, so that it is not found again, and reports the reason.
   void set_aside(const std::string& path, const std::string& why) {
@@ -110,8 +104,7 @@ class CheckpointSearch {
     std::error_code error;
     fs::rename(path, aside, error);
     set_aside_.push_back(aside);
-    progress_.warning(fmt::format("{}. It is {}; trying the checkpoint before it", why_,
-                                  error ? "skipped" : "renamed to " + aside));
+    progress_.warning(fmt::format("{}. It is {}", why_, error ? "skipped" : "renamed to " + aside));
   }
 
   /// The newest of these that is one of ours, unchanged and with a sound state; others are set aside. If
@@ -147,7 +140,6 @@ class CheckpointSearch {
  private:
   ResumePoint found(ResumePoint point) {
     if (!set_aside_.empty()) remove_damaged_but(set_aside_, options_.model_dir);
-    point.set_aside = std::move(set_aside_);
     return point;
   }
 
@@ -222,33 +214,6 @@ ResumePoint find_checkpoint(const TrainOptions& options, Progress& progress) {
          options.model_dir, name);
   }
   return {};
-}
-
-/// On rank 0: the checkpoint before one whose state was found not sound at loading. It must fit the settings
-/// for which the run was set up.
-ResumePoint before_unsound(const ResumePoint& unsound, const std::string& fault, const TrainOptions& options,
-                           Progress& progress) {
-  CheckpointSearch search(options, progress, unsound.set_aside);
-  search.set_aside(unsound.path, diverged(unsound.path, fault));
-  std::vector<std::string> earlier = own_checkpoints(options);
-  std::erase_if(earlier, [step = step_of_checkpoint(unsound.path)](const std::string& path) {
-    return step_of_checkpoint(path) >= step;
-  });
-  ResumePoint point = search.newest_of(earlier);
-  if (point.logical_shards != unsound.logical_shards || point.valid_metric != unsound.valid_metric) {
-    fail(ExitCode::kUnavailable,
-         "{} has batches of {} logical shards and --valid-metric {}; {}, which was set aside, has {} and {}. "
-         "Start the same command again: it resumes from the former",
-         point.path, point.logical_shards, point.valid_metric, unsound.path, unsound.logical_shards,
-         unsound.valid_metric);
-  }
-  if (plan_in(point) != plan_in(unsound)) {
-    fail(ExitCode::kUnavailable,
-         "{} has another plan of stages than {}, which was set aside. Start the same command again: it "
-         "resumes from the former",
-         point.path, unsound.path);
-  }
-  return point;
 }
 
 /// A file given by name may be anywhere, but the folder must not have a later state of the run, which "auto"
@@ -434,17 +399,20 @@ void share_moments(Context& context, Communicator& communicator, const Parameter
 void resume(Context& context, Communicator& communicator, ResumePoint& point, const TrainOptions& options,
             ParameterStore& store, Optimizer& optimizer, TrainingState& state, Progress& progress) {
   const WholeState whole(optimizer, store, communicator.rank() == 0);
-  for (bool loaded = point.path.empty() || communicator.rank() != 0; !loaded;) {
+  if (point.reader) {
     try {
       load_on_first_rank(context, *point.reader, options, store, whole.get(), state, progress);
-      loaded = true;
     } catch (const UnsoundState& error) {
       if (point.path == options.resume) throw;
-      point = before_unsound(point, error.fault(), options, progress);
+      CheckpointSearch(options, progress).set_aside(point.path, diverged(point.path, error.fault()));
+      fail(
+          ExitCode::kUnavailable,
+          "{} cannot be resumed from: there is {}. Start the same command again: it resumes from the checkpoint "
+          "before it",
+          point.path, error.fault());
     }
   }
   point.reader.reset();
-  point.path = communicator.broadcast(point.path, 0);
   copy_from_rank(context, communicator, 0, store.values());
   if (!point.path.empty()) {
     distribute_moments(context, communicator, whole.get(), optimizer);

@@ -26,9 +26,8 @@ struct ResumePoint {
   std::string begin_embedding = {};        // of that run; "" if unknown
   std::string tie = {};                    // the same
   std::string mix = {};                    // mix_json() of that run
-  // Only on rank 0:
+  // Only on rank 0, if there is a checkpoint:
   std::unique_ptr<data::Hdf5Reader> reader = {};  // the checkpoint is opened once
-  std::vector<std::string> set_aside = {};        // damaged files
 };
 
 /// The checkpoint of options.resume, on every rank; rank 0 finds it. With "auto" it is the newest sound one
@@ -43,10 +42,10 @@ void share_moments(Context& context, Communicator& communicator, const Parameter
                    Optimizer& optimizer, const std::function<void(const OptimizerState& whole)>& fill);
 
 /// Restores parameters, moments and state on every rank from the checkpoint of the point; rank 0 reads it.
-/// With "auto", a checkpoint whose arrays are not sound is set aside and the previous one is used: the point
-/// is updated. If the path is "", the parameters of rank 0 are copied to every rank and the state is
-/// unchanged. Throws Error(kBadConfiguration) naming the first key in which the checkpoint differs from the
-/// run, with both values.
+/// With "auto", a checkpoint whose arrays are not sound, which no run saves, is set aside, and the start ends
+/// with Error(kUnavailable): the next one takes the previous checkpoint. If the path is "", the parameters of
+/// rank 0 are copied to every rank and the state is unchanged. Throws Error(kBadConfiguration) naming the
+/// first key in which the checkpoint differs from the run, with both values.
 void resume(Context& context, Communicator& communicator, ResumePoint& point, const TrainOptions& options,
             ParameterStore& store, Optimizer& optimizer, TrainingState& state, Progress& progress);
 

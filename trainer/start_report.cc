@@ -38,20 +38,11 @@ std::string row(const char* what, const std::string& text) {
   return fmt::format("\n  {:<12}{}", what, text);
 }
 
-// "2 on node1" or "4 on 2 hosts, 2 a host".
+// "2 on node1" or "4 on 2 hosts".
 std::string ranks_text(const std::vector<std::string>& host_of_rank) {
   const std::set<std::string> hosts(host_of_rank.begin(), host_of_rank.end());
-  const auto ranks = std::ssize(host_of_rank);
-  if (hosts.size() == 1) return fmt::format("{} on {}", ranks, host_of_rank.front());
-  int64_t min = ranks;
-  int64_t max = 0;
-  for (const std::string& host : hosts) {
-    const int64_t here = std::count(host_of_rank.begin(), host_of_rank.end(), host);
-    min = std::min(min, here);
-    max = std::max(max, here);
-  }
-  const std::string each = min == max ? std::to_string(max) : fmt::format("{} to {}", min, max);
-  return fmt::format("{} on {} hosts, {} per host", ranks, hosts.size(), each);
+  return fmt::format("{} on {}", host_of_rank.size(),
+                     hosts.size() == 1 ? *hosts.begin() : counted(std::ssize(hosts), "host"));
 }
 
 std::string device_text(Context& context, const TrainOptions& options) {

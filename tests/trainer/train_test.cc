@@ -140,6 +140,7 @@ std::string write_changed(const std::string& checkpoint, const TrainOptions& run
 
 TEST_F(TrainTest, CheckpointsOfAnUnsoundStateArePassedOverByName) {
   constexpr double kInf = std::numeric_limits<double>::infinity();
+  const size_t in_arrays = 4;  // of the first: found when the arrays are read
   const std::pair<const char*, std::function<void(LoadedState&)>> faults[] = {
       {"NaN or Inf in parameter ", [](LoadedState& of) { of.store.values().as<float>()[0] = kInf; }},
       {"NaN or Inf in /adam/m", [](LoadedState& of) { of.m[3] = std::nanf(""); }},
@@ -170,6 +171,8 @@ TEST_F(TrainTest, CheckpointsOfAnUnsoundStateArePassedOverByName) {
     EXPECT_NE(message.find(bad), std::string::npos) << message;
     EXPECT_NE(message.find(place), std::string::npos) << message;
     ::testing::internal::CaptureStderr();
+    if (step < 5 + static_cast<int64_t>(in_arrays))
+      message_of(ExitCode::kUnavailable, [&] { train_alone(run); });
     const TrainResult again = train_alone(run);
     message = ::testing::internal::GetCapturedStderr();
     EXPECT_NE(message.find(fmt::format("{}: there is {}", bad, place)), std::string::npos) << message;
