@@ -23,12 +23,12 @@ function mapsOf(group) {
   });
 }
 
-// 256 colours from weight 0 to 1, as bytes of red, green and blue. Paper is light.
+// 256 colours from weight 0 to 1, as bytes of red, green and blue.
 const scales = {light: "#f3f5f9 #c9dcef #7fb3d8 #3a7fb8 #17508a #0a2a52", dark: "#20252d #24405f #2b679b #4296cd #8ec9ea #eaf7ff"};
 const darkScheme = matchMedia("(prefers-color-scheme: dark)");
-let colours, printing = false;
+let colours;
 function readColours() {
-  const stops = scales[darkScheme.matches && !printing ? "dark" : "light"].split(" ")
+  const stops = scales[darkScheme.matches ? "dark" : "light"].split(" ")
     .map(hex => [1, 3, 5].map(i => parseInt(hex.slice(i, i + 2), 16)));
   colours = Array.from({length: 256}, (_, i) => {
     const place = Math.sqrt(i / 255) * (stops.length - 1);
@@ -50,8 +50,6 @@ function paint(canvas, weights) {
 let repaintMaps = () => {};
 const recolour = () => { readColours(); document.querySelectorAll(".map-legend canvas").forEach(paintLegend); repaintMaps(); };
 darkScheme.onchange = recolour;
-onbeforeprint = () => { printing = true; recolour(); };
-onafterprint = () => { printing = false; recolour(); };
 readColours();
 
 function paintLegend(canvas) { paint(canvas, Float32Array.from({length: 240}, (_, i) => (i / 239) ** 2)); }
@@ -107,9 +105,9 @@ class LargeMap {
     const [rows, columns] = [group.queries.length, group.keys.length];
     this.title.textContent = map.name;
     this.plot.replaceChildren();
-    // As large as the page allows, and large enough to read the tokens; on paper, all of it.
-    const room = printing ? 480 : Math.max(220, this.plot.parentElement.clientWidth - 150);
-    const cell = this.cell = Math.max(printing ? 1 : 11, Math.min(38, Math.floor(room / Math.max(columns, 0.75 * rows))));
+    // As large as the page allows, and large enough to read the tokens.
+    const room = Math.max(220, this.plot.parentElement.clientWidth - 150);
+    const cell = this.cell = Math.max(11, Math.min(38, Math.floor(room / Math.max(columns, 0.75 * rows))));
     this.plot.style.fontSize = Math.max(1, Math.min(14, cell - 1)) + "px";
     make("span", this.plot);
     const labels = (tokens, name, size) => {
