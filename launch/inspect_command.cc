@@ -309,35 +309,6 @@ nlohmann::json contents_json(const Contents& contents) {
   return result;
 }
 
-/// The contents of a run folder.
-struct RunFolder {
-  std::string path;
-  std::optional<StatusRecord> status;
-  bool killed = false;                   // status is running, but the process is gone
-  std::vector<std::string> checkpoints;  // by increasing step
-  std::string best;                      // path, or ""
-  std::string best_record;               // best.json, or ""
-  std::string config;                    // the same, or ""
-  std::string command;
-};
-
-RunFolder run_folder(const std::string& path) {
-  RunFolder folder{.path = path,
-                   .status = read_status(path),
-                   .checkpoints = list_checkpoints(path),
-                   .best = read_best(path),
-                   .best_record = text_of_run_file(path, "best.json"),
-                   .config = text_of_run_file(path, "config.json"),
-                   .command = text_of_run_file(path, "command.txt")};
-  refuse_newer_format(parse_json(folder.config), path + "/config.json");
-  if (!folder.status && folder.checkpoints.empty()) {
-    fail(ExitCode::kMissingInput,
-         "{}: is a folder, but not of a training run: it has no checkpoint and no status.json", path);
-  }
-  folder.killed = folder.status && was_killed(*folder.status);
-  return folder;
-}
-
 std::string file_name(const std::string& path) {
   return std::filesystem::path(path).filename().string();
 }
@@ -348,64 +319,76 @@ int64_t file_bytes(const std::string& path) {
   return error ? 0 : static_cast<int64_t>(bytes);
 }
 
-nlohmann::json contents_json(const RunFolder& folder) {
-  nlohmann::json checkpoints = nlohmann::json::array();
-  for (const std::string& path : folder.checkpoints) {
-    checkpoints.push_back(
+/// The contents of a run folder with its checkpoints, by increasing step.
+nlohmann::json contents_json(const std::string& folder, const std::optional<StatusRecord>& status,
+                             const std::vector<std::string>& checkpoints) {
+  nlohmann::json result = {{"folder", folder},
+                           {"checkpoints", nlohmann::json::array()},
+                           {"command", text_of_run_file(folder, "command.txt")}};
+  for (const std::string& path : checkpoints) {
+    result["checkpoints"].push_back(
         {{"file", file_name(path)}, {"step", step_of_checkpoint(path)}, {"bytes", file_bytes(path)}});
+    result["newest"] = file_name(path);
   }
-  nlohmann::json result = {
-      {"folder", folder.path}, {"checkpoints", checkpoints}, {"command", folder.command}};
-  if (folder.status) {
-    const StatusRecord& status = *folder.status;
-    result["status"] = {{"state", status.state}, {"killed", folder.killed},   {"exit_code", status.exit_code},
-                        {"step", status.step},   {"message", status.message}, {"host", status.host},
-                        {"pid", status.pid},     {"ranks", status.ranks},     {"started", status.started},
-                        {"ended", status.ended}};
+  if (status) {
+    result["status"] = {
+        {"state", status->state}, {"killed", was_killed(*status)}, {"exit_code", status->exit_code},
+        {"step", status->step},   {"message", status->message},    {"host", status->host},
+        {"pid", status->pid},     {"ranks", status->ranks},        {"started", status->started},
+        {"ended", status->ended}};
   }
-  if (!folder.checkpoints.empty()) result["newest"] = file_name(folder.checkpoints.back());
-  if (!folder.best.empty()) {
-    result["best"] = file_name(folder.best);
-    result["best_record"] = parsed_config(folder.best_record, folder.path + "/best.json");
+  if (const std::string best = read_best(folder); !best.empty()) {
+    result["best"] = file_name(best);
+    result["best_record"] = parsed_config(text_of_run_file(folder, "best.json"), folder + "/best.json");
   }
-  if (!folder.config.empty()) result["config"] = parsed_config(folder.config, folder.path + "/config.json");
+  if (const std::string config = text_of_run_file(folder, "config.json"); !config.empty()) {
+    refuse_newer_format(parse_json(config), folder + "/config.json");
+    result["config"] = parsed_config(config, folder + "/config.json");
+  }
   return result;
 }
 
-std::string contents_text(const RunFolder& folder) {
-  std::string text = fmt::format("{}: {}\n", folder.path, state_text(folder.status));
+/// The same for a person.
+std::string contents_text(const nlohmann::json& contents, const std::optional<StatusRecord>& status) {
+  std::string text = fmt::format("{}: {}\n", contents["folder"].get<std::string>(), state_text(status));
   const auto line = [&](const char* name, const std::string& value) {
     if (!value.empty()) text += fmt::format("{:<12} {}\n", name, value);
   };
-  if (folder.status) {
-    const StatusRecord& status = *folder.status;
-    line("started", fmt::format("{} on {}, {}", status.started, status.host, counted(status.ranks, "rank")));
-    line("ended", status.ended);
-    line("message", status.message);
+  if (status) {
+    line("started",
+         fmt::format("{} on {}, {}", status->started, status->host, counted(status->ranks, "rank")));
+    line("ended", status->ended);
+    line("message", status->message);
   }
   int64_t bytes = 0;
-  for (const std::string& path : folder.checkpoints) bytes += file_bytes(path);
-  line("checkpoints", folder.checkpoints.empty()
-                          ? "none"
-                          : fmt::format("{}, {}", folder.checkpoints.size(), bytes_text(bytes)));
-  if (!folder.checkpoints.empty()) line("newest", file_name(folder.checkpoints.back()));
-  if (!folder.best.empty()) line("best", file_name(folder.best) + " " + folder.best_record);
-  line("command", folder.command);
-  line("config", folder.config);
+  for (const auto& checkpoint : contents["checkpoints"]) bytes += checkpoint["bytes"].get<int64_t>();
+  line("checkpoints", fmt::format("{}, {}", contents["checkpoints"].size(), bytes_text(bytes)));
+  line("newest", contents.value("newest", ""));
+  if (contents.contains("best"))
+    line("best",
+         fmt::format("{} {}", contents["best"].get<std::string>(), json_text(contents["best_record"])));
+  if (contents.contains("config")) line("config", json_text(contents["config"]));
+  line("command", contents["command"]);
   return text;
 }
 
 int inspect_file(const std::string& path, const InspectCommandOptions& options, const Job& job, bool of_run);
 
 int inspect_folder(const std::string& path, const InspectCommandOptions& options, const Job& job) {
-  const RunFolder folder = run_folder(path);
+  const std::optional<StatusRecord> status = read_status(path);
+  const std::vector<std::string> checkpoints = list_checkpoints(path);
+  if (!status && checkpoints.empty()) {
+    fail(ExitCode::kMissingInput,
+         "{}: is a folder, but not of a training run: it has no checkpoint and no status.json", path);
+  }
   if (!options.verify) {
-    write_output(options.json ? json_text(contents_json(folder)) + "\n" : contents_text(folder));
+    const nlohmann::json contents = contents_json(path, status, checkpoints);
+    write_output(options.json ? json_text(contents) + "\n" : contents_text(contents, status));
     return 0;
   }
-  if (folder.checkpoints.empty()) fail(ExitCode::kMissingInput, "{}: has no checkpoint to verify", path);
+  if (checkpoints.empty()) fail(ExitCode::kMissingInput, "{}: has no checkpoint to verify", path);
   int verified = 0;
-  for (const std::string& checkpoint : folder.checkpoints) {
+  for (const std::string& checkpoint : checkpoints) {
     try {
       inspect_file(checkpoint, options, job, /*of_run=*/true);
       ++verified;
@@ -426,7 +409,7 @@ int run_inspect(const InspectCommandOptions& options, const Job& job) {
   if (options.files.size() != 1)
     fail(ExitCode::kUsage, "one file is expected, but {} were given", options.files.size());
   const std::string& path = options.files.front();
-  if (!options.pairs.steps.empty()) return print_step_pairs(options.pairs, path, options.json);
+  if (!options.pairs.steps.empty()) return print_step_pairs(options.pairs, path);
   return data::is_folder(path) ? inspect_folder(path, options, job)
                                : inspect_file(path, options, job, /*of_run=*/false);
 }
@@ -492,7 +475,7 @@ Command inspect_command() {
   table.group("Input and output");
   table.operands("FILE_OR_DIR", options->files, "The file, or the run folder.").required = true;
   table.toggle("verify", options->verify, "Verifies the file instead of listing it.").excludes = {"steps"};
-  table.toggle("json", options->json, "Prints one JSON object, or with --steps one a line.");
+  table.toggle("json", options->json, "Prints one JSON object.");
   add_step_pair_options(options->pairs, table);
   command.run = [options](Job& job) { return run_inspect(*options, job); };
   return command;

@@ -116,36 +116,20 @@ nlohmann::ordered_json pair_json(const data::Corpus& corpus, const data::Shard& 
           {"target", corpus.tokenizers().target().decode(target)}};
 }
 
-/// The values of an object with tabs between them.
-std::string table_line(const nlohmann::ordered_json& object) {
-  std::string line;
-  for (const auto& value : object) {
-    if (!line.empty()) line += '\t';
-    line += value.is_string() ? value.get<std::string>() : value.dump();
-  }
-  return line + "\n";
-}
-
-std::string table_heading(const nlohmann::ordered_json& object) {
-  std::string line;
-  for (const auto& [key, value] : object.items()) line += (line.empty() ? "" : "\t") + key;
-  return line + "\n";
-}
-
 }  // namespace
 
 void add_step_pair_options(StepPairsRequest& request, OptionTable& table) {
   table.group("Pairs of steps");
   table.optional_text(
       "steps", "A:B", request.steps,
-      "Prints a line for each sentence pair of these steps of a run, from 1, or of one step, in the order of "
-      "the batches: step, logical shard from 0, stage of the plan if the run has one, corpus, number of the "
+      "Prints a JSON object for each sentence pair of these steps of a run, from 1, or of one step, one a line in "
+      "the order of the batches: step, logical shard from 0, stage of the plan if the run has one, corpus, number of the "
       "pair in its corpus from 1, epoch, tokens of both sides without marks, and both texts.");
   table.optional_text("corpus", "FILE", request.corpus, "Present path of the corpus of the run.");
   table.without_effect({"corpus"}, "steps", {""});
 }
 
-int print_step_pairs(const StepPairsRequest& request, const std::string& folder, bool json) {
+int print_step_pairs(const StepPairsRequest& request, const std::string& folder) {
   const StepRange range = range_of(request.steps);
   if (!data::is_folder(folder)) fail(ExitCode::kUsage, "--steps is for a run folder, but {} is none", folder);
   const TrainOptions options = options_of_run(request, folder);
@@ -170,7 +154,6 @@ int print_step_pairs(const StepPairsRequest& request, const std::string& folder,
                                    .seed = options.seed,
                                    .mix = plan,
                                    .sampled = sampled_text(options, corpus)});
-  bool headed = json;
   while (at.step < range.last) {
     ++at.step;
     const int64_t stage = at.position.mix.stage;
@@ -183,9 +166,7 @@ int print_step_pairs(const StepPairsRequest& request, const std::string& folder,
         nlohmann::ordered_json object = {{"step", at.step}, {"shard", shard}};
         if (!plan.empty()) object["stage"] = plan.stages[static_cast<size_t>(stage)].name;
         object.update(pair_json(corpus, batch.shards[shard], i));
-        if (!headed) lines += table_heading(object);
-        headed = true;
-        lines += json ? json_text(object) + "\n" : table_line(object);
+        lines += json_text(object) + "\n";
       }
     }
     write_output(lines);

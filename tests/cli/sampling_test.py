@@ -48,7 +48,7 @@ class Sampling(support.RunTest):
     def test_inspect_prints_the_tokens_that_a_step_saw(self):
         self.succeed(*self.train("seen", log_every=1, **BOTH))
         tokens = dict.fromkeys(range(1, STEPS + 1), 0)
-        for line in map(json.loads, self.succeed("inspect", self.path("seen"), "--steps", f"1:{STEPS}", "--json").splitlines()):
+        for line in map(json.loads, self.succeed("inspect", self.path("seen"), "--steps", f"1:{STEPS}").splitlines()):
             tokens[line["step"]] += line["target_tokens"] + 1
         seen = self.values("seen", "target_tokens")
         self.assertEqual([seen[1], *(seen[step] - seen[step - 1] for step in range(2, STEPS + 1))], list(tokens.values()))
