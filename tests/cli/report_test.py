@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """ventris report: the page of training runs and how a browser draws it."""
 
-import datetime
 import json
 import os
 import re
