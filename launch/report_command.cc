@@ -26,10 +26,7 @@ struct ReportCommandOptions {
 
 std::vector<RunRecord> read_runs(const std::vector<std::string>& folders) {
   std::vector<RunRecord> runs;
-  for (const std::string& folder : folders) {
-    runs.push_back(read_run(folder));
-    runs.back().samples = read_valid_samples(folder);
-  }
+  for (const std::string& folder : folders) runs.push_back(read_run(folder));
   return runs;
 }
 

@@ -91,7 +91,7 @@ RunRecord read_run(const std::string& folder) {
           .command = text_of_run_file(folder, "command.txt"),
           .options = options_of_folder(folder),
           .metrics = read_metrics(folder + "/metrics.jsonl"),
-          .samples = {}};
+          .samples = read_valid_samples(folder)};
 }
 
 std::string warning_of(const RunRecord& run) {

@@ -30,7 +30,7 @@ struct RunRecord {
   std::map<std::string, std::string>
       options;  // of config.json as JSON: "model.d_ff" is "2048"; without format
   MetricsRecord metrics;
-  std::vector<ValidSamples> samples;  // read_valid_samples(), where they are wanted
+  std::vector<ValidSamples> samples;
 };
 
 /// Reads a run folder. Throws Error(kMissingInput) for a path that is none (it has neither config.json,

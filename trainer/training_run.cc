@@ -34,7 +34,6 @@
 #include "trainer/tensorboard.h"
 #include "trainer/text.h"
 #include "trainer/train_options_json.h"
-#include "trainer/validation_counts.h"
 #include "trainer/validation_metric.h"
 #include "trainer/validation_script.h"
 

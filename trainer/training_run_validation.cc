@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <cmath>
 #include <utility>
 
 #include "trainer/files/valid_outputs.h"
+#include "trainer/schedule_options.h"
 #include "trainer/stages.h"
+#include "trainer/text.h"
 #include "trainer/training_run.h"
-#include "trainer/validation_counts.h"
 #include "trainer/validation_script.h"
 
 namespace ventris {
@@ -24,6 +26,62 @@ void keep_outputs(const std::string& model_dir, int64_t step, const ValidationSe
     write(ValidSide::kReference, set.reference);
     write(ValidSide::kSource, set.source);
   }
+}
+
+/// Whether the parameters of the state are better than the best so far, of best_step (0: none). At step 0
+/// they are those of --init.
+bool are_better(const std::string& valid_metric, double metric, const TrainingState& state, int64_t best_step,
+                double best) {
+  return state.step > 0 && std::isfinite(metric) && (best_step == 0 || is_better(valid_metric, metric, best));
+}
+
+/// Whether they become the best of the run; then the state records them.
+bool take_best(const TrainOptions& options, double metric, TrainingState& state) {
+  if (!are_better(options.valid_metric, metric, state, state.best_step, state.best_metric)) return false;
+  state.best_metric = metric;
+  state.best_step = state.step;
+  return true;
+}
+
+/// Counts a validation that was due for --patience and `until stalled`, by the same rule.
+void count_validation(const TrainOptions& options, double metric, TrainingState& state) {
+  // Then these are the parameters of the stage before.
+  const bool begins_stage = state.position.mix.stage > 0 && state.position.mix.steps == 0;
+  if (are_better(options.valid_metric, metric, state, state.best_due_step, state.best_due_metric)) {
+    state.best_due_metric = metric;
+    state.best_due_step = state.step;
+    state.validations_without_improvement = 0;
+  } else if (state.step > 0 && !begins_stage) {
+    ++state.validations_without_improvement;
+  }
+}
+
+/// Counts it for --schedule plateau, as torch.optim.lr_scheduler.ReduceLROnPlateau does: the
+/// rate drops by plateau_factor after plateau_patience validations in a row that are not better than the
+/// best. Validations until the end of the warm-up do not count, nor do drops below the floor. Writes a drop
+/// to the log (may be null) and reports it.
+void count_for_plateau(const TrainOptions& options, double metric, TrainingState& state, MetricsLog* metrics,
+                       Progress& progress) {
+  const ScheduleOptions& schedule = options.schedule;
+  if (schedule.kind != ScheduleKind::kPlateau || state.step <= options.warmup_steps) return;
+  if (are_better(options.valid_metric, metric, state, state.plateau_best_step, state.plateau_best)) {
+    state.plateau_best = metric;
+    state.plateau_best_step = state.step;
+    state.plateau_validations = 0;
+    return;
+  }
+  if (++state.plateau_validations < schedule.plateau_patience) return;
+  state.plateau_validations = 0;
+  const Schedule course = schedule_of(options);
+  const double before = course.learning_rate(state.step, state.plateau_factor);
+  const double factor = state.plateau_factor * schedule.plateau_factor;
+  const double after = course.learning_rate(state.step, factor);
+  if (after == before) return;
+  state.plateau_factor = factor;
+  if (metrics != nullptr) metrics->write_plateau(state.step, factor);
+  progress.message(
+      fmt::format("the learning rate drops from {:.4g} to {:.4g} after step {}: {} without a better one",
+                  before, after, state.step, counted(schedule.plateau_patience, "validation")));
 }
 
 }  // namespace
