@@ -10,13 +10,50 @@
 #include "backend/profile.h"
 #include "backend/weight_decay.h"
 #include "comm/communicator.h"
-#include "trainer/decayed_ranges.h"
 
 namespace ventris {
 namespace {
 
 constexpr size_t kAlignment = 128;  // of pieces of an arena
 constexpr size_t kSmallPieces = 5;  // in addition to the moments
+
+/// Appends [begin, end), or makes the last range longer if it ends there.
+void append_range(std::vector<FlatRange>& ranges, int64_t begin, int64_t end) {
+  if (begin >= end) return;
+  if (!ranges.empty() && ranges.back().begin + ranges.back().count == begin) {
+    ranges.back().count += end - begin;
+  } else {
+    ranges.push_back({begin, end - begin});
+  }
+}
+
+/// The elements of trained_values() that --weight-decay moves and that a shard updates, in order: those of
+/// matrices (embeddings and learned positions among them), but of none that is frozen. The store must be
+/// allocated with gradients.
+std::vector<FlatRange> decayed_ranges(const ParameterStore& store, const OptimizerShard& shard) {
+  std::vector<FlatRange> all;
+  ParameterId last = -1;
+  for (const LogicalParameter& parameter : store.logical()) {
+    const ParameterId id = parameter.tensor;
+    const Tensor gradient = store.gradient(id);
+    if (id == last || !gradient || parameter.vector) continue;
+    last = id;  // the parameters of a fused tensor follow one another
+    for (int64_t row = 0; row < gradient.rows; ++row) {
+      const int64_t first = store.gradient_begin(id) + row * gradient.stride;
+      for (const ParameterStore::Columns& columns : store.trained_columns(id))
+        append_range(all, first + columns.begin, first + columns.begin + columns.count);
+    }
+  }
+  std::sort(all.begin(), all.end(), [](const FlatRange& a, const FlatRange& b) { return a.begin < b.begin; });
+  std::vector<FlatRange> ours;
+  for (const OptimizerShard::Range& part : shard.ranges()) {
+    for (const FlatRange& range : all) {
+      append_range(ours, std::max(range.begin, part.elements.begin),
+                   std::min(range.begin + range.count, part.elements.end));
+    }
+  }
+  return ours;
+}
 
 }  // namespace
 

@@ -66,25 +66,6 @@ TEST(Metrics, ALogThatIsRemovedIsBegunAnewUnlessTheFolderIsAnother) {
   EXPECT_EQ(lines_of(folder / "moved/metrics.jsonl").back().at("digest"), "04");
 }
 
-TEST(Metrics, AnIntervalIsOneObjectOfNumbers) {
-  const TemporaryFolder folder;
-  MetricsLog log(folder / "", 0);
-  log.write(some_metrics(50));
-  const auto lines = lines_of(folder / "metrics.jsonl");
-  ASSERT_EQ(lines.size(), 1U);
-  for (const char* key :
-       {"step", "epoch", "loss", "nll", "perplexity", "learning_rate", "gradient_norm", "target_tokens",
-        "target_tokens_per_second", "source_tokens_per_second", "elapsed_seconds", "skipped_steps"}) {
-    EXPECT_TRUE(lines[0].contains(key) && lines[0][key].is_number()) << key;
-  }
-  EXPECT_EQ(lines[0]["step"], 50);
-  EXPECT_DOUBLE_EQ(lines[0]["loss"], 2.5);
-  EXPECT_DOUBLE_EQ(lines[0]["nll"], 2.0);
-  EXPECT_DOUBLE_EQ(lines[0]["perplexity"], std::exp(2.0));
-  EXPECT_DOUBLE_EQ(lines[0]["target_tokens_per_second"], 100.0);
-  EXPECT_DOUBLE_EQ(lines[0]["source_tokens_per_second"], 50.0);
-}
-
 TEST(Metrics, AnIntervalOnADeviceHasItsRateAndItsMemory) {
   const TemporaryFolder folder;
   MetricsLog log(folder / "", 0);

@@ -154,17 +154,6 @@ TEST_F(StagesTest, OnlyEndsAndLaterStagesMayChange) {
             (data::StageEnd{data::StageEnd::Kind::kSteps, 3}));
 }
 
-TEST_F(StagesTest, ARunHasAPlanFromItsBeginOrNone) {
-  TrainOptions run = options("none", "");
-  run.max_steps = 2;
-  train_alone(run);
-  EXPECT_TRUE(last_state(run).state.mix.plan.empty());
-  run.max_steps = 4;
-  run.mix = kPlan;
-  EXPECT_NE(refusal_of([&] { train_alone(run); }).find("was written with --mix none, but this run has one"),
-            std::string::npos);
-}
-
 TEST_F(StagesTest, PlansThatTheRunCannotFollowAreRefused) {
   const data::Corpus corpus(mixed_corpus());
   const auto with = [&](const std::string& plan, int64_t valid_every, int patience) {
