@@ -44,11 +44,6 @@ std::string perplexity_text(double perplexity) {
   return perplexity < 1e7 ? fmt::format("{:.2f}", perplexity) : fmt::format("{:.2e}", perplexity);
 }
 
-std::string metric_text(const std::string& metric) {
-  if (metric == "bleu") return "BLEU";
-  return metric == "chrf" ? "chrF" : metric;
-}
-
 std::string progress_text(const IntervalMetrics& metrics, int64_t max_steps, double seconds_left,
                           bool smooths) {
   const std::string skipped =

@@ -15,8 +15,6 @@ struct ValidationMetrics;
 std::string duration_text(double seconds);
 /// "12.34"; that of a diverging model has hundreds of digits: "1.00e+09".
 std::string perplexity_text(double perplexity);
-/// "BLEU", "chrF", "loss" or "perplexity": a --valid-metric as in messages.
-std::string metric_text(const std::string& metric);
 /// One line of numbers. The loss is labelled smoothed if `smooths`; perplexity is not smoothed.
 std::string progress_text(const IntervalMetrics& metrics, int64_t max_steps, double seconds_left,
                           bool smooths);

@@ -138,7 +138,6 @@ class Reader {
     const Json sets = member("sets");
     for (const auto& [set, scores] : sets.items())
       if (scores.is_object()) add_values(record_.series, scores, set + "/");
-    if (const std::string digest = text_in(line, "digest"); !digest.empty()) record_.digests[step] = digest;
   }
 
   void add_event(const Json& line, const std::string& event) {
@@ -225,12 +224,6 @@ double seconds_of_utc(const std::string& time) {
 const char* name_of(MetricsMark::Kind kind) {
   constexpr std::array kNames = {"restart", "skipped steps", "log removed", "end of stage", "no score"};
   return kNames[static_cast<size_t>(kind)];
-}
-
-const MetricsSeries& MetricsRecord::of(const std::string& key) const {
-  static const MetricsSeries kEmpty;
-  const auto found = series.find(key);
-  return found == series.end() ? kEmpty : found->second;
 }
 
 MetricsRecord read_metrics(const std::string& path) {

@@ -46,7 +46,6 @@ struct MetricsRecord {
   /// not those of MetricsPlace and other events.
   std::map<std::string, MetricsSeries> series;
   std::map<std::string, MetricsSeries> shares;  // by corpus: its part of the pairs since the line before
-  std::map<int64_t, std::string> digests;       // by step
   std::vector<MetricsMark> marks;
   int64_t lines = 0;
   int64_t bad_lines = 0;       // no JSON, without a step, or back in steps; they are left out
@@ -54,8 +53,6 @@ struct MetricsRecord {
   bool torn = false;           // the last line was not written to its end, as in a run that was killed
 
   const MetricsPlace& place_of(const MetricsValue& value) const { return places[value.place]; }
-  /// The series, or an empty one.
-  const MetricsSeries& of(const std::string& key) const;
 };
 
 /// How a line of a log ends: kTorn without a line end, at the end of the file; kNone if there is none left.
