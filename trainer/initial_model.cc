@@ -16,19 +16,6 @@
 namespace ventris {
 namespace {
 
-/// The first tensor of both models whose shapes differ, as text; "" if there is none.
-std::string other_shape(const ParameterStore& theirs, const TransformerConfig& ours) {
-  ParameterStore store;
-  declare_transformer(ours, store);
-  for (const LogicalParameter& parameter : store.logical()) {
-    const LogicalParameter* there = theirs.find(parameter.name);
-    if (there == nullptr || (there->rows == parameter.rows && there->cols == parameter.cols)) continue;
-    return fmt::format("; its {} is [{}, {}], and that of this run [{}, {}]", parameter.name, there->rows,
-                       there->cols, parameter.rows, parameter.cols);
-  }
-  return "";
-}
-
 /// Tables that are one cannot begin with values of two.
 void check_tables(const LoadedModel& model, const TransformerConfig& ours, const TrainOptions& options) {
   const Tie theirs = model.config.tie;
@@ -63,13 +50,9 @@ void check_same_function(const LoadedModel& model, const TrainOptions& options) 
   if (theirs.zero_word >= 0 && options.model.zero_word >= 0) theirs.zero_word = options.model.zero_word;
   if (!theirs.learned_positions) theirs.max_positions = options.model.max_positions;
   if (theirs == options.model) return;
-  TransformerConfig same_tokens = options.model;
-  same_tokens.vocab_size = model.config.vocab_size;
-  same_tokens.source_vocab_size = model.config.source_vocab_size;
-  same_tokens.tie = model.config.tie;
   fail(ExitCode::kBadConfiguration,
-       "{} has another model than this run: {}{}. Give the options of its model ('ventris inspect {}')",
-       model.path, differences(theirs, options.model), other_shape(model.store, same_tokens), model.path);
+       "{} has another model than this run: {}. Give the options of its model ('ventris inspect {}')",
+       model.path, differences(theirs, options.model), model.path);
 }
 
 /// The parameter of the model from which one of the run begins: where the run has a table of its own, that

@@ -23,7 +23,7 @@ class Context;
 class InitialModel {
  public:
   /// Reads options.initial_model, with a complete options.model. Errors: those of import_model();
-  /// Error(kBadConfiguration) if its network is another, naming the settings, or a tensor and both shapes; if
+  /// Error(kBadConfiguration) if its network is another, naming the settings; if
   /// its tables are apart where those of this run are one; if its tokens are not those of the corpus and
   /// options.initial_vocabulary is "match"; and if options.initial_optimizer is "keep" and the file has no
   /// moments, or not those of the tables of this run.
