@@ -91,63 +91,54 @@ void remove_damaged_but(const std::vector<std::string>& kept, const std::string&
   }
 }
 
-/// The checkpoints from which a run may resume, newest first, and the reasons against the others.
-class CheckpointSearch {
- public:
-  CheckpointSearch(const TrainOptions& options, Progress& progress)
-      : options_(options), progress_(progress) {}
+/// Renames a checkpoint, so that it is not found again, and reports the reason. Returns its new path.
+std::string set_aside(const std::string& path, const std::string& why, Progress& progress) {
+  const std::string aside = path + std::string(kDamaged);
+  std::error_code error;
+  fs::rename(path, aside, error);
+  progress.warning(
+      fmt::format("{}. It is {}", without_full_stop(why), error ? "skipped" : "renamed to " + aside));
+  return aside;
+}
 
-  /// Renames a checkpoint, so that it is not found again, and reports the reason.
-  void set_aside(const std::string& path, const std::string& why) {
-    why_ = without_full_stop(why);
-    const std::string aside = path + std::string(kDamaged);
-    std::error_code error;
-    fs::rename(path, aside, error);
-    set_aside_.push_back(aside);
-    progress_.warning(fmt::format("{}. It is {}", why_, error ? "skipped" : "renamed to " + aside));
-  }
-
-  /// The newest of these that is one of ours, unchanged and with a sound state; others are set aside. If
-  /// there is none: the file from which the run begins, or no point if none was set aside.
-  ResumePoint newest_of(std::vector<std::string> checkpoints) {
-    for (; !checkpoints.empty(); checkpoints.pop_back()) {
-      const std::string& newest = checkpoints.back();
-      try {
-        ResumePoint point = resume_point_of(newest);
-        const std::string fault = fault_in(*point.reader);
-        if (fault.empty()) return found(std::move(point));
-        set_aside(newest, diverged(newest, fault));
-      } catch (const data::NewerFormat&) {
-        throw;  // no damage
-      } catch (const data::DataError& error) {
-        if (error.kind() != data::ErrorKind::kBadData) throw;
-        set_aside(newest, error.what());
-      } catch (const Error& error) {  // of what we read in an attribute
-        if (error.code() != ExitCode::kBadData) throw;
-        set_aside(newest, error.what());
+/// The newest of these that is one of ours, unchanged and with a sound state; others are set aside. If there
+/// is none: the file from which the run begins, or no point if none was set aside.
+ResumePoint newest_of(std::vector<std::string> checkpoints, const TrainOptions& options, Progress& progress) {
+  ResumePoint point;
+  std::vector<std::string> aside;
+  std::string why;
+  for (; point.path.empty() && !checkpoints.empty(); checkpoints.pop_back()) {
+    const std::string& newest = checkpoints.back();
+    try {
+      ResumePoint found = resume_point_of(newest);
+      const std::string fault = fault_in(*found.reader);
+      if (fault.empty()) {
+        point = std::move(found);
+        continue;
       }
+      why = diverged(newest, fault);
+    } catch (const data::NewerFormat&) {
+      throw;  // no damage
+    } catch (const data::DataError& error) {
+      if (error.kind() != data::ErrorKind::kBadData) throw;
+      why = error.what();
+    } catch (const Error& error) {  // of what we read in an attribute
+      if (error.code() != ExitCode::kBadData) throw;
+      why = error.what();
     }
-    if (options_.resume != "auto") return found(resume_point_of(options_.resume));
-    if (!why_.empty()) {
-      fail(ExitCode::kBadData,
-           "no checkpoint of {} can be read; the last error: {}. "
-           "To start from the beginning, give another --model-dir",
-           options_.model_dir, why_);
-    }
-    return {};
+    aside.push_back(set_aside(newest, why, progress));
   }
-
- private:
-  ResumePoint found(ResumePoint point) {
-    if (!set_aside_.empty()) remove_damaged_but(set_aside_, options_.model_dir);
-    return point;
+  if (point.path.empty() && options.resume != "auto") point = resume_point_of(options.resume);
+  if (aside.empty()) return point;
+  if (point.path.empty()) {
+    fail(ExitCode::kBadData,
+         "no checkpoint of {} can be read; the last error: {}. "
+         "To start from the beginning, give another --model-dir",
+         options.model_dir, without_full_stop(why));
   }
-
-  const TrainOptions& options_;
-  Progress& progress_;
-  std::vector<std::string> set_aside_;  // of this start
-  std::string why_;                     // the last of them
-};
+  remove_damaged_but(aside, options.model_dir);
+  return point;
+}
 
 /// The step of the file, or of its name if it is gone or damaged: the run may still have later checkpoints.
 int64_t step_in(const std::string& checkpoint) {
@@ -203,7 +194,7 @@ ResumePoint find_checkpoint(const TrainOptions& options, Progress& progress) {
     return {};
   }
   refuse_newer_checkpoints(options);
-  ResumePoint point = CheckpointSearch(options, progress).newest_of(own_checkpoints(options));
+  ResumePoint point = newest_of(own_checkpoints(options), options, progress);
   if (!point.path.empty() || !data::is_folder(options.model_dir)) return point;
   for (const fs::directory_entry& entry : fs::directory_iterator(options.model_dir)) {
     const std::string name = entry.path().filename().string();
@@ -404,7 +395,7 @@ void resume(Context& context, Communicator& communicator, ResumePoint& point, co
       load_on_first_rank(context, *point.reader, options, store, whole.get(), state, progress);
     } catch (const UnsoundState& error) {
       if (point.path == options.resume) throw;
-      CheckpointSearch(options, progress).set_aside(point.path, diverged(point.path, error.fault()));
+      set_aside(point.path, diverged(point.path, error.fault()), progress);
       fail(
           ExitCode::kUnavailable,
           "{} cannot be resumed from: there is {}. Start the same command again: it resumes from the checkpoint "
