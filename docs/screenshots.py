@@ -203,7 +203,7 @@ def main():
     check_run(options.folders[0])
     sentence, reference = (options.sentence, options.reference) if options.sentence else chosen_sentence(options.folders[0])
     program_path = options.program.resolve()
-    with tempfile.TemporaryDirectory() as made:
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as made:
         # No page may show where the folders are.
         for name, folder in zip(names, options.folders):
             (pathlib.Path(made) / name).symlink_to(folder.resolve())

@@ -110,17 +110,6 @@ std::string frozen_row(const TrainOptions& options, const ParameterStore& store)
                                    fmt::join(options.freeze, " ")));
 }
 
-/// "" with one set, whose size is in the row of the corpus.
-std::string validation_row(const TrainOptions& options, const ValidationSets& sets) {
-  if (sets.all().size() < 2 || options.valid_every == 0) return "";
-  std::string text;
-  for (const ValidationSet& set : sets.all()) {
-    text += fmt::format("{}{} of {}", text.empty() ? "" : ", ", set.name, counted(set.pairs.size(), "pair"));
-    if (&set == &sets.all().front()) text += " (decides)";
-  }
-  return row("sets", text);
-}
-
 /// Steps of an epoch if every batch were full on the side that fills it first. Below 1 if a batch is larger
 /// than the corpus.
 double steps_per_epoch(const TrainOptions& options, const data::SentencePairs& pairs) {
@@ -203,7 +192,7 @@ void report_start(Progress& progress, Communicator& communicator, Context& conte
       row("model", fmt::format("{} parameters, {} + {} layers, width {}, {} heads{}",
                                thousands(store.parameter_count()), model.encoder_layers, model.decoder_layers,
                                model.d_model, model.heads, tables_text(model.tie))) +
-      frozen_row(options, store) + row("corpus", corpus_text(corpus, sets)) + validation_row(options, sets) +
+      frozen_row(options, store) + row("corpus", corpus_text(corpus, sets)) +
       row("step", fmt::format("up to {} source and {} target tokens, in {}, {} per rank",
                               thousands(options.batch_source_tokens), thousands(options.batch_target_tokens),
                               shards == 1 ? "1 micro-batch" : fmt::format("{} micro-batches", shards),
