@@ -148,14 +148,6 @@ int Corpus::max_length() const {
 const std::string& Corpus::digest() const {
   return impl_->digest;
 }
-void Corpus::check_again() const {
-  if (impl_->mapping->has_tree()) {
-    impl_->mapping->check_again();
-  } else {
-    verified_digest(impl_->path);
-  }
-}
-
 void Corpus::check_all(int threads) const {
   verified_digest(impl_->path);
   for (const CorpusPart& part : parts()) check_part(train(), part, path(), threads);

@@ -71,8 +71,6 @@ class Corpus {
 
   /// Reads everything: all bytes that have digests, all sentences and weights. Throws DataError kBadData.
   void check_all(int threads) const;
-  /// Compares what was read so far with its digests once more.
-  void check_again() const;
   const std::string& path() const;
 
  private:

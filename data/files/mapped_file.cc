@@ -88,14 +88,4 @@ void MappedFile::expect(const void* address, size_t bytes) const {
   }
 }
 
-void MappedFile::check_again() const {
-  const DigestTree now(file_.fd(), static_cast<int64_t>(size_), tree_->path());
-  if (now.root() != tree_->root()) {
-    fail_changed(tree_->path(), fmt::format("its digest is {}, not {}", now.root(), tree_->root()));
-  }
-  for (int64_t leaf = 0; leaf < tree_->leaves(); ++leaf) {
-    if (is_checked(leaf)) tree_->compare(leaf, at(DigestTree::begin_of(leaf)));
-  }
-}
-
 }  // namespace ventris::data

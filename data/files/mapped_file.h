@@ -32,10 +32,6 @@ class MappedFile {
   void check(const void* address, size_t bytes) const;
   /// Asks the system to read these bytes soon, and what check() compares them with, without waiting for them.
   void expect(const void* address, size_t bytes) const;
-  /// Compares the head of the file and all bytes that were checked so far once more. Requires a tree. Throws
-  /// as check().
-  void check_again() const;
-  bool has_tree() const { return tree_.has_value(); }
 
  private:
   bool is_checked(int64_t leaf) const;

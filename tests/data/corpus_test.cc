@@ -114,7 +114,6 @@ TEST_F(CorpusTest, ASoundFileIsReadAndPassesItsCheck) {
   const Corpus corpus(path_);
   read(corpus);
   corpus.check_all(2);
-  corpus.check_again();
   ASSERT_EQ(corpus.train().size(), 2);
   EXPECT_EQ(corpus.train().source.length(0), 3);
   EXPECT_TRUE(std::ranges::equal(corpus.train().source[0], std::vector<int32_t>{3, 4, 5}));

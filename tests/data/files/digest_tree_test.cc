@@ -125,18 +125,15 @@ TEST_F(DigestTreeTest, AChangedDigestIsRefused) {
     with_flip(at, [&] { refusal([&] { tree(); }); });
 }
 
-TEST_F(DigestTreeTest, AMappingChecksWhatIsUsedOnceAndAgainWhenAsked) {
+TEST_F(DigestTreeTest, AMappingChecksWhatIsUsedOnce) {
   const DigestTree opened = tree();
   const MappedFile mapped(file_.fd(), size(), path_, &opened);
   constexpr int64_t kAt = 70000;
   mapped.check(mapped.at(kAt), 100);
   with_flip(kAt, [&] {
     mapped.check(mapped.at(kAt), 100);  // was checked
-    refusal([&] { mapped.check_again(); });
   });
-  mapped.check_again();
   with_flip(kAt + 8192, [&] {
-    mapped.check_again();  // was not used
     refusal([&] { mapped.check(mapped.at(kAt), 10000); });
     refusal([&] { mapped.check(mapped.at(kAt + 8192), 1); });
   });
@@ -156,7 +153,6 @@ TEST_F(DigestTreeTest, AMappingKnowsAnotherFileOfTheSameSize) {
   });
   mapped.check(mapped.at(5 * DigestTree::kLeafBytes), 1);
   ASSERT_EQ(write_all(file_.fd(), bytes_of(other).data(), size(), 0), "");
-  EXPECT_TRUE(contains(refusal([&] { mapped.check_again(); }), root_));
   // The page and its digest are those of the other file, and a page of the branch was used before.
   refusal([&] { mapped.check(mapped.at(600), 1); });
 }
