@@ -30,11 +30,10 @@ struct Verb {
   std::string first;
   std::string third;
   std::string past_singular;
-  std::string past_plural;
 
   std::string infinitive() const { return prefix + plural; }
   const std::string& present(Form form) const;  // without the prefix
-  const std::string& past(Form form) const;
+  std::string past(Form form) const;
 };
 
 struct Modal {
@@ -45,11 +44,11 @@ struct Modal {
 
 struct Noun {
   std::string english;
-  std::string english_plural;
   std::string german;
   std::string german_plural;
   Gender gender;
 
+  std::string english_plural() const { return english + "s"; }
   std::string dative_plural() const;
 };
 

@@ -7,7 +7,7 @@
 
 #include "data/demo_corpus/demo_corpus.h"
 
-// Private to data/: the phrases of the sentences of the demo corpus.
+// Private to data/: the numbers and phrases of the demo corpus.
 
 namespace ventris::data::demo {
 
@@ -15,9 +15,13 @@ namespace ventris::data::demo {
 class Random {
  public:
   explicit Random(uint64_t seed) : state_(seed) {}
-  uint64_t next();
   /// In [0, bound).
-  int64_t below(int64_t bound) { return static_cast<int64_t>(next() % static_cast<uint64_t>(bound)); }
+  int64_t below(int64_t bound) {
+    uint64_t z = (state_ += 0x9E3779B97F4A7C15ULL);
+    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9ULL;
+    z = (z ^ (z >> 27)) * 0x94D049BB133111EBULL;
+    return static_cast<int64_t>((z ^ (z >> 31)) % static_cast<uint64_t>(bound));
+  }
   bool chance(int64_t in_hundred) { return below(100) < in_hundred; }
   template <typename T>
   const T& pick(const std::vector<T>& from) {
@@ -27,6 +31,12 @@ class Random {
  private:
   uint64_t state_;
 };
+
+/// Number words, 0 to 999,999,999.
+std::string english_cardinal(int64_t n);
+std::string german_cardinal(int64_t n);
+std::string english_ordinal(int64_t n);
+std::string german_ordinal(int64_t n);  // without ending, e.g. "einundzwanzigst"
 
 /// A number of 1 to `digits` digits, each length equally likely; about a third are round.
 int64_t random_number(Random& random, int digits);

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "data/demo_corpus/lexicon.h"
-#include "data/demo_corpus/numbers.h"
 #include "data/demo_corpus/phrases.h"
 
 namespace ventris::data::demo {
@@ -66,7 +65,7 @@ std::string german_subordinate(const Clause& c) {
 DemoPair counted(Random& random, int digits) {
   const Noun& noun = random.pick(kNouns);
   const int64_t n = random_count(random, digits);
-  return {english_cardinal(n) + " " + noun.english_plural, german_cardinal(n) + " " + noun.german_plural};
+  return {english_cardinal(n) + " " + noun.english_plural(), german_cardinal(n) + " " + noun.german_plural};
 }
 
 /// An accusative: counted things, one thing, an ordinal or an adjective with its noun.
@@ -133,7 +132,7 @@ Clause modal_clause(const Subject& subject, const Modal& modal, const Verb& verb
 
 /// "I am", "she is", "we are".
 Clause being(const Subject& subject) {
-  static const Verb kBe = {"are", "is", "was", "", "sind", "bin", "ist", "war", "waren"};
+  static const Verb kBe = {"are", "is", "was", "", "sind", "bin", "ist", "war"};
   Clause c = clause(subject, kBe, Tense::kPresent);
   if (subject.form == kFirstSingular) c.predicate = "am";
   return c;
@@ -230,7 +229,7 @@ DemoPair price_sentence(Random& random) {
                    std::string(definite_nominative(noun.gender)) + " " + adjective.german + "e " +
                        noun.german + " kostet " + price.german});
   }
-  static const Verb kPay = {"pay", "pays", "paid", "", "zahlen", "zahle", "zahlt", "zahlte", "zahlten"};
+  static const Verb kPay = {"pay", "pays", "paid", "", "zahlen", "zahle", "zahlt", "zahlte"};
   const Tense tense = random_tense(random);
   Clause c = clause(random.pick(kPeople), kPay, tense);
   c.object = {price.english + " for the " + noun.english,
@@ -270,7 +269,7 @@ DemoPair small_sentence(Random& random) {
   const Noun& noun = random.pick(kNouns);
   const int64_t n = random_count(random, 4);
   Clause c = clause(subject, kDaily[2], random_tense(random));
-  c.object = {"with " + english_cardinal(n) + " " + noun.english_plural,
+  c.object = {"with " + english_cardinal(n) + " " + noun.english_plural(),
               "mit " + german_cardinal(n) + " " + noun.dative_plural()};
   return finish({english_of(c), german_main(c)});
 }

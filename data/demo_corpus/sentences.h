@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "data/demo_corpus/demo_corpus.h"
 #include "data/demo_corpus/phrases.h"
 
 // Private to data/: the lines of the demo corpus.

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "backend/context.h"
-#include "data/demo_corpus/numbers.h"
+#include "data/demo_corpus/phrases.h"
 #include "data/text/tokenizer_pair.h"
 #include "data/text/tokenizer_training.h"
 #include "model/parameters.h"
@@ -36,7 +36,7 @@ namespace testing {
 inline const std::string& small_tokenizer_model() {
   static const std::string model = [] {
     std::vector<std::string> sentences;
-    for (int64_t n = 0; n < 200; ++n) sentences.push_back(data::english_cardinal(n * 37));
+    for (int64_t n = 0; n < 200; ++n) sentences.push_back(data::demo::english_cardinal(n * 37));
     data::TokenizerTraining options;
     options.vocab_size = 64;
     return data::train_tokenizer(sentences, options);

@@ -28,7 +28,7 @@ using testing::SmallModel;
 /// 48 tokens of sources and 64 of targets.
 data::TokenizerModels two_tokenizers() {
   std::vector<std::string> sentences;
-  for (int64_t n = 0; n < 200; ++n) sentences.push_back(data::german_cardinal(n * 37));
+  for (int64_t n = 0; n < 200; ++n) sentences.push_back(data::demo::german_cardinal(n * 37));
   data::TokenizerTraining options;
   options.vocab_size = 48;
   return {.target = testing::small_tokenizer_model(), .source = data::train_tokenizer(sentences, options)};

@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "backend/error.h"
-#include "data/demo_corpus/numbers.h"
+#include "data/demo_corpus/phrases.h"
 #include "data/text/tokenizer_training.h"
 #include "tests/trainer/small_model.h"
 #include "trainer/files/average.h"
@@ -72,7 +72,7 @@ TEST_F(Average, RefusesModelsThatDoNotBelongTogether) {
       },
       ExitCode::kBadData, {other_shape, "pre_norm"});
   std::vector<std::string> sentences;
-  for (int64_t n = 0; n < 200; ++n) sentences.push_back(data::german_cardinal(n * 41));
+  for (int64_t n = 0; n < 200; ++n) sentences.push_back(data::demo::german_cardinal(n * 41));
   data::TokenizerTraining training;
   training.vocab_size = 64;
   const SmallModel model(small_config());

@@ -8,7 +8,7 @@
 
 #include "backend/error.h"
 #include "data/corpus.h"
-#include "data/demo_corpus/numbers.h"
+#include "data/demo_corpus/phrases.h"
 #include "data/error.h"
 #include "data/files/hdf5_reader.h"
 #include "data/prepare.h"
@@ -138,7 +138,7 @@ TEST_F(DamagedFile, AWeightsFileIsRefusedWhereverItIsDamaged) {
   training.vocab_size = model_.config.vocab_size;
   training.identity = true;
   std::vector<std::string> sentences;
-  for (int64_t n = 0; n < 200; ++n) sentences.push_back(data::english_cardinal(n * 37));
+  for (int64_t n = 0; n < 200; ++n) sentences.push_back(data::demo::english_cardinal(n * 37));
   const std::string file = path("weights.h5");
   save_weights(cpu_context(), file, model_.config, model_.store,
                {.target = data::train_tokenizer(sentences, training), .source = {}}, "");
@@ -148,8 +148,8 @@ TEST_F(DamagedFile, AWeightsFileIsRefusedWhereverItIsDamaged) {
 TEST_F(DamagedFile, ACorpusIsRefusedWhereverItIsDamaged) {
   std::string source, target;
   for (int64_t n = 0; n < 40; ++n) {
-    source += data::english_cardinal(n) + "\n";
-    target += data::english_cardinal(n + 1) + "\n";
+    source += data::demo::english_cardinal(n) + "\n";
+    target += data::demo::english_cardinal(n + 1) + "\n";
   }
   write(path("source"), source);
   write(path("target"), target);
