@@ -51,23 +51,19 @@ bool ByteSource::fill(int64_t lines) {
   return !at_end_;
 }
 
-std::string_view ByteSource::waiting() const {
-  return {reinterpret_cast<const char*>(input_.data()) + begin_, end_ - begin_};
-}
-
 void ByteSource::find_form(int64_t lines) {
-  // The first byte that no mark has decides, without waiting for more.
-  const auto undecided = [this] {
-    return end_ < kLongestMagic && std::ranges::any_of(compressions(), [this](const Compression& form) {
-             return form.may_begin(waiting()) && !form.begins(waiting());
-           });
-  };
-  while (undecided() && fill(lines)) {
-  }
-  for (const Compression& form : compressions()) {
-    if (!form.begins(waiting())) continue;
-    compression_ = &form;
-    decompressor_ = form.make();
+  // The first byte that no magic has decides, without waiting for more.
+  for (bool decided = false; !decided; decided = decided || !fill(lines)) {
+    std::string head(reinterpret_cast<const char*>(input_.data()), std::min(end_, kLongestMagic));
+    if (!head.empty() && (head[0] & 0xF0) == 0x50) head[0] = 0x50;
+    decided = true;
+    for (const Compression& form : compressions()) {
+      if (head.starts_with(form.magic)) {
+        compression_ = &form;
+        decompressor_ = form.make();
+      }
+      decided = decided && !(head.size() < form.magic.size() && form.magic.starts_with(head));
+    }
   }
   form_is_known_ = true;
 }
@@ -81,42 +77,21 @@ size_t ByteSource::take_plain(std::vector<char>& buffer, int64_t lines) {
 }
 
 size_t ByteSource::decompress_some(std::vector<char>& buffer, int64_t lines) {
-  size_t bytes = 0;
-  while (bytes == 0) {
-    if (stream_ended_ && !begin_next_stream(lines)) break;
+  const auto refuse = [&](const char* what, const std::string& reason) {
+    fail(ErrorKind::kBadData, "{}:{}: the {} data is {}: {}. Fetch or compress the file again.", path_,
+         lines + 1, compression_->name, what, reason);
+  };
+  while (!done_) {
     const bool more = begin_ < end_ || fill(lines);
-    const Decompressor::Step step = decompressor_->step({input_.data() + begin_, end_ - begin_}, buffer);
+    const Decompressor::Step step =
+        decompressor_->step({input_.data() + begin_, end_ - begin_}, buffer, !more);
     begin_ += step.taken;
-    bytes = step.written;
-    stream_ended_ = step.ended;
-    if (!step.fault.empty()) refuse("corrupt", step.fault, lines);
-    if (!step.ended && bytes == 0 && !more) refuse("truncated", "unexpected end of file", lines);
+    if (!step.fault.empty()) refuse("corrupt", step.fault);
+    if (step.written > 0) return step.written;
+    if (!more && !step.complete) refuse("truncated", "unexpected end of file");
+    done_ = !more;
   }
-  return bytes;
-}
-
-void ByteSource::refuse(const char* what, const std::string& reason, int64_t lines) const {
-  fail(ErrorKind::kBadData, "{}:{}: the {} data is {}: {}. Fetch or compress the file again.", path_,
-       lines + 1, compression_->name, what, reason);
-}
-
-bool ByteSource::begin_next_stream(int64_t lines) {
-  while (true) {
-    while (begin_ < end_ && input_[begin_] == 0) ++begin_;  // zero padding of tape blocks and of xz
-    if (compression_->begins(waiting())) break;
-    std::memmove(input_.data(), input_.data() + begin_, end_ - begin_);
-    end_ -= begin_;
-    begin_ = 0;
-    if (end_ >= kLongestMagic || !fill(lines)) break;
-  }
-  if (begin_ == end_) return false;
-  if (!compression_->begins(waiting())) {
-    refuse("followed by other bytes", fmt::format("no {} header after its first part", compression_->name),
-           lines);
-  }
-  decompressor_->restart();
-  stream_ended_ = false;
-  return true;
+  return 0;
 }
 
 }  // namespace ventris::data

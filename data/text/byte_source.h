@@ -37,12 +37,6 @@ class ByteSource {
   void find_form(int64_t lines);
   size_t take_plain(std::vector<char>& buffer, int64_t lines);
   size_t decompress_some(std::vector<char>& buffer, int64_t lines);
-  /// Advances to the compressed stream after the one that has ended; false if there is none. Zeros there are
-  /// skipped; other bytes are an error.
-  bool begin_next_stream(int64_t lines);
-  [[noreturn]] void refuse(const char* what, const std::string& reason, int64_t lines) const;
-  std::string_view waiting() const;  // the bytes read and not yet consumed
-
   std::string path_;
   FileHandle file_;
   bool form_is_known_ = false;
@@ -52,7 +46,7 @@ class ByteSource {
   size_t begin_ = 0;
   size_t end_ = 0;
   bool at_end_ = false;  // of the file: another read of a terminal could return more
-  bool stream_ended_ = false;
+  bool done_ = false;    // the decompressor is complete at the end
   int64_t bytes_read_ = 0;
 };
 

@@ -11,37 +11,33 @@
 
 namespace ventris::data {
 
-/// Takes one compressed stream apart: a member of gzip, a stream of xz or a frame of zstd, of which a file
-/// may have several.
+/// Decompresses a file: members of gzip, streams of xz or frames of zstd, one after the other.
 class Decompressor {
  public:
   struct Step {
     size_t taken = 0;
     size_t written = 0;
-    bool ended = false;      // the stream is complete
+    bool complete = false;   // the file may end here
     std::string fault = {};  // why it cannot be read, or empty
   };
 
   virtual ~Decompressor() = default;
-  /// Takes bytes from `in` and writes to `out` until one of them is used up or the stream ends. Throws
-  /// std::bad_alloc.
-  virtual Step step(std::span<const unsigned char> in, std::span<char> out) = 0;
-  /// Begins another stream.
-  virtual void restart() = 0;
+  /// Takes bytes from `in` and writes to `out` until one of them is used up. `last`: nothing follows `in`.
+  /// Throws std::bad_alloc.
+  virtual Step step(std::span<const unsigned char> in, std::span<char> out, bool last) = 0;
 };
 
 /// A form of compressed data, known by its first bytes.
 struct Compression {
   const char* name;  // for messages
-  /// Whether bytes begin a stream, or could when more follow.
-  bool (*begins)(std::string_view bytes);
-  bool (*may_begin)(std::string_view bytes);
+  std::string_view magic;
   std::unique_ptr<Decompressor> (*make)();
 };
 
 inline constexpr size_t kLongestMagic = 6;
 
-/// gzip, xz and zstd.
+/// gzip, xz and zstd, which also begins with a frame without text, as parallel writers do: the first byte of
+/// its magic may be 0x50 to 0x5f.
 std::span<const Compression> compressions();
 
 }  // namespace ventris::data

@@ -13,18 +13,6 @@ using Strings = std::vector<std::string>;
 
 class TextReaderTest : public FolderTest {};
 
-TEST_F(TextReaderTest, LinesOfPlainAndGzippedFilesAreTheSame) {
-  std::string text;
-  Strings expected;
-  for (int i = 0; i < 50000; ++i) {
-    expected.push_back("line " + std::to_string(i * 7919) + std::string(static_cast<size_t>(i % 40), 'x'));
-    text += expected.back() + "\n";
-  }
-  ASSERT_GT(text.size(), size_t{1} << 20);  // several buffers
-  EXPECT_EQ(lines_of(put("plain", text)), expected);
-  EXPECT_EQ(lines_of(put_gzip("gzipped.gz", text)), expected);
-}
-
 TEST_F(TextReaderTest, ALastLineWithoutLineFeedCounts) {
   EXPECT_EQ(lines_of(put("a", "one\ntwo")), (Strings{"one", "two"}));
   EXPECT_EQ(lines_of(put("a", "one\ntwo\n")), (Strings{"one", "two"}));
@@ -63,13 +51,6 @@ TEST_F(TextReaderTest, LinesAreCounted) {
   EXPECT_EQ(reader.line_number(), 3);
 }
 
-TEST_F(TextReaderTest, TwoGzipFilesEndToEndAreOneText) {
-  put_gzip("a.gz", "one\ntw");
-  put_gzip("b.gz", "o\nthree\n");
-  EXPECT_EQ(lines_of(put("c.gz", bytes_of(in_folder("a.gz")) + bytes_of(in_folder("b.gz")))),
-            (Strings{"one", "two", "three"}));
-}
-
 TEST_F(TextReaderTest, ZerosMayFollowGzipDataAndOtherBytesMayNot) {
   const std::string zipped = bytes_of(put_gzip("a.gz", "one\ntwo\n"));
   for (const size_t zeros : {1, 1000, 300000}) {
@@ -90,26 +71,6 @@ TEST_F(TextReaderTest, AMissingFileAndAFolderAreTold) {
   EXPECT_TRUE(contains(message_of(ErrorKind::kMissingInput, [&] { TextReader reader(in_folder("absent")); }),
                        in_folder("absent")));
   message_of(ErrorKind::kMissingInput, [&] { TextReader reader(folder_.string()); });
-}
-
-TEST_F(TextReaderTest, TruncatedGzipIsAnError) {
-  std::string text;
-  for (int i = 0; i < 20000; ++i) {
-    text += std::to_string(i * 7919) + "\n";
-  }
-  const std::string good = bytes_of(put_gzip("a.gz", text));
-  for (const size_t length : {size_t{5}, size_t{11}, good.size() / 2, good.size() - 1}) {
-    const std::string path = put("b.gz", good.substr(0, length));
-    const std::string message = message_of(ErrorKind::kBadData, [&] { lines_of(path); });
-    EXPECT_TRUE(contains(message, "truncated") && contains(message, path)) << message;
-  }
-}
-
-TEST_F(TextReaderTest, CorruptGzipIsAnError) {
-  std::string bytes = bytes_of(put_gzip("a.gz", std::string(100000, 'a') + "\n"));
-  bytes[bytes.size() - 6] = static_cast<char>(bytes[bytes.size() - 6] ^ 1);  // of the checksum
-  const std::string path = put("b.gz", bytes);
-  EXPECT_TRUE(contains(message_of(ErrorKind::kBadData, [&] { lines_of(path); }), "corrupt"));
 }
 
 TEST_F(TextReaderTest, ALineThatIsTooLongIsNamed) {
