@@ -8,11 +8,11 @@
 #include "data/scores/score_text.h"
 #include "data/scores/significance.h"
 #include "data/scores/unspaced_text.h"
+#include "data/text/unicode.h"
 #include "launch/bleu_options.h"
 #include "launch/command.h"
 #include "launch/job.h"
 #include "launch/output.h"
-#include "launch/score_protocol.h"
 #include "launch/score_report.h"
 
 namespace ventris {
@@ -28,7 +28,7 @@ struct BleuCommandOptions {
   std::vector<std::string> metrics = {"bleu"};
   data::MetricOptions metric;
   data::ProtocolOptions protocol;
-  std::optional<data::PaperProtocol> paper;
+  std::optional<data::MosesLanguage> paper;
   int width = -1;  // default: 2 for text, all digits for JSON
   bool sentence_level = false;
   bool score_only = false;
@@ -51,7 +51,7 @@ using Lines = std::vector<std::string>;
 /// Lines without trailing white space, which sacreBLEU's command also removes.
 Lines read_stripped(const std::string& path) {
   Lines lines = read_scored_text(path);
-  for (std::string& line : lines) line.resize(data::strip_end(line).size());
+  for (std::string& line : lines) line = data::unicode::encode(data::strip_end(data::unicode::decode(line)));
   return lines;
 }
 
@@ -215,7 +215,7 @@ void take_operands(BleuCommandOptions& options) {
 int run_bleu(const BleuCommandOptions& given, Job& job) {
   BleuCommandOptions options = given;
   take_operands(options);
-  options.paper = data::paper_protocol(options.protocol, options.metric.bleu);
+  options.paper = data::paper_language(options.protocol, options.metric.bleu);
   const std::vector<data::Metric> metrics = metrics_of(options);
   check_combination(options, metrics.size());
   if (options.paper && (metrics.size() > 1 || metrics[0].kind() != data::MetricKind::kBleu))
@@ -233,8 +233,8 @@ int run_bleu(const BleuCommandOptions& given, Job& job) {
   }
   if (metrics.front().kind() == data::MetricKind::kBleu) warn_of_phrases(options, references, job);
   if (options.paper) {
-    for (Lines& lines : systems) to_paper_words(lines, *options.paper, false);
-    for (Lines& lines : references) to_paper_words(lines, *options.paper, true);
+    for (Lines& lines : systems) data::to_paper_words(lines, *options.paper);
+    for (Lines& lines : references) data::to_paper_words(lines, *options.paper);
   }
   if (options.sentence_level) {
     write_output(sentence_scores(options, metrics[0], metrics[0].count(systems[0], references)));

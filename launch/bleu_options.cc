@@ -48,6 +48,15 @@ void add_bleu_options(data::BleuOptions& bleu, OptionTable& table,
                 "Length of the longest n-grams, in words.");
 }
 
+void add_protocol_options(data::ProtocolOptions& options, OptionTable& table) {
+  table.choice<bool>(
+      "protocol", options.paper, {{"sacrebleu", false}, {"paper", true}},
+      "paper: tokenised BLEU as in the Transformer paper: the tokenizer of Moses, compounds split "
+      "at hyphens, no smoothing. It is labelled as such, and is not comparable with scores of sacreBLEU.");
+  table.optional_text("language", "en|de|fr|cs", options.language,
+                      "Language of the text, for --protocol paper.");
+}
+
 void add_chrf_options(data::ChrfOptions& chrf, OptionTable& table) {
   table.group("chrF");
   table.integer("chrf-char-order", chrf.char_order, {.min = 1, .max = data::kMaxChrfOrder},

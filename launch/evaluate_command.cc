@@ -8,7 +8,6 @@
 
 #include "comm/communicator.h"
 #include "data/files/json_text.h"
-#include "data/scores/fitting_tokenizer.h"
 #include "data/scores/unspaced_text.h"
 #include "launch/agreement.h"
 #include "launch/bleu_options.h"
@@ -17,7 +16,6 @@
 #include "launch/device_notice.h"
 #include "launch/job.h"
 #include "launch/output.h"
-#include "launch/score_protocol.h"
 #include "launch/score_report.h"
 #include "trainer/files/json_text.h"
 #include "trainer/files/model_files.h"
@@ -71,13 +69,14 @@ std::string search_label(const BeamSearchOptions& search) {
 
 /// The score; with the paper's protocol its label also records the settings of the translation.
 ScoreReport score_of(std::vector<std::string> hypotheses, std::vector<std::vector<std::string>> references,
-                     const data::BleuOptions& bleu, const std::optional<data::PaperProtocol>& paper,
+                     const data::BleuOptions& bleu, const std::optional<data::MosesLanguage>& paper,
                      const BeamSearchOptions& search, const ModelSet& models) {
   if (paper) {
-    to_paper_words(hypotheses, *paper, false);
-    for (std::vector<std::string>& reference : references) to_paper_words(reference, *paper, true);
+    data::to_paper_words(hypotheses, *paper);
+    for (std::vector<std::string>& reference : references) data::to_paper_words(reference, *paper);
   }
-  ScoreReport report = bleu_report(data::corpus_bleu(hypotheses, references, bleu), bleu, references.size());
+  const data::Metric metric(data::MetricKind::kBleu, {.bleu = bleu, .chrf = {}});
+  ScoreReport report = metric_report(metric, metric.count(hypotheses, references), references.size());
   if (paper) {
     report.name = data::kPaperBleuName;
     report.signature = signed_by_us(fmt::format(
@@ -100,7 +99,7 @@ int run_evaluate(const EvaluateCommandOptions& options, Job& job) {
   const DecodingOptions& decoding = options.decoding;
   data::BleuOptions bleu = options.bleu;
   bleu.tokenizer = options.tokenizer.value_or(bleu.tokenizer);
-  const std::optional<data::PaperProtocol> paper = data::paper_protocol(options.protocol, bleu);
+  const std::optional<data::MosesLanguage> paper = data::paper_language(options.protocol, bleu);
   std::vector<std::vector<std::string>> references;
   const std::vector<std::string> source = read_texts(options, job, references);
   if (!options.tokenizer && !paper && job.speaks()) choose_tokenizer(bleu, references.front(), job);

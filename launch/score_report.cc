@@ -98,29 +98,16 @@ std::string signed_by_us(const std::string& signature) {
   return fmt::format("{}|ventris:{}", signature, program_version());
 }
 
-ScoreReport bleu_report(const data::BleuScore& score, const data::BleuOptions& options, size_t references) {
-  ScoreReport report;
-  report.name = "BLEU";
-  report.score = score.score;
-  report.signature = signed_by_us(data::bleu_signature(options, static_cast<int>(references)));
-  report.details = data::bleu_details(score);
-  report.bleu = score;
-  return report;
-}
-
 ScoreReport metric_report(const data::Metric& metric, const data::Statistics& statistics, size_t references,
                           const std::string& trials) {
   const std::vector<double> sums = statistics.sums();
-  ScoreReport report;
+  ScoreReport report{.name = metric.name(),
+                     .score = metric.score(sums),
+                     .signature = signed_by_us(metric.signature(static_cast<int>(references), trials))};
   if (metric.kind() == data::MetricKind::kBleu) {
-    const data::BleuOptions& options = metric.options().bleu;
-    report =
-        bleu_report(data::bleu_of_counts(data::bleu_counts(sums, options), options), options, references);
-  } else {
-    report.name = metric.name();
-    report.score = metric.score(sums);
+    report.bleu = data::bleu_score(sums, metric.options().bleu);
+    report.details = data::bleu_details(*report.bleu);
   }
-  report.signature = signed_by_us(metric.signature(static_cast<int>(references), trials));
   return report;
 }
 
@@ -168,8 +155,8 @@ std::string score_json(const ScoreReport& report, std::optional<int> width) {
   if (report.bleu) {
     result["precisions"] = report.bleu->precisions;
     result["brevity_penalty"] = report.bleu->brevity_penalty;
-    result["hypothesis_length"] = report.bleu->counts.hypothesis_length;
-    result["reference_length"] = report.bleu->counts.reference_length;
+    result["hypothesis_length"] = report.bleu->hypothesis_length;
+    result["reference_length"] = report.bleu->reference_length;
   }
   return json_text(result);
 }

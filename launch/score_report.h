@@ -15,16 +15,15 @@ struct ScoreReport {
   std::string name;  // of the metric
   double score = 0.0;
   std::string signature;
-  std::string details;  // after the score; may be empty
-  std::optional<data::Estimate> estimate;
-  std::optional<data::BleuScore> bleu;  // of BLEU
+  std::string details = {};  // after the score; may be empty
+  std::optional<data::Estimate> estimate = {};
+  std::optional<data::BleuScore> bleu = {};  // of BLEU
 };
 
 /// A signature of the metrics with the version of the program: "...|version:2.6.0|ventris:0.2.0", where the
 /// version is that of the sacreBLEU that gives the same score.
 std::string signed_by_us(const std::string& signature);
 
-ScoreReport bleu_report(const data::BleuScore& score, const data::BleuOptions& options, size_t references);
 /// `trials` is part of the signature.
 ScoreReport metric_report(const data::Metric& metric, const data::Statistics& statistics, size_t references,
                           const std::string& trials = {});

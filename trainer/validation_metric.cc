@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "backend/error.h"
-#include "data/scores/fitting_tokenizer.h"
 #include "data/scores/unspaced_text.h"
 
 namespace ventris {

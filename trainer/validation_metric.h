@@ -40,7 +40,7 @@ inline constexpr uint64_t kValidSeed = 12345;
 
 /// Replaces --valid-tokenize auto: by the tokenizer of the checkpoint of a resumed run, if it recorded one
 /// (`recorded`, from recorded_metric(); "" for a new run); otherwise by the one that fits the references
-/// (data/scores/fitting_tokenizer.h), or 13a if nothing is translated.
+/// (data/scores/unspaced_text.h), or 13a if nothing is translated.
 /// Returns a message with the choice and its reason, empty for 13a and for the tokenizer of a checkpoint. The
 /// same on every rank; all must call it, whatever their options, as they need not have been compared.
 std::string resolve_valid_tokenizer(TrainOptions& options, const std::string& recorded,

@@ -5,9 +5,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
+#include <utility>
 
-#include "data/scores/bleu_counter.h"
-#include "data/scores/metric.h"
+#include "data/error.h"
+#include "data/scores/bleu_tokenize.h"
+#include "data/scores/score_text.h"
 
 namespace ventris::data {
 namespace {
@@ -22,11 +25,11 @@ double log_or_very_small(double x) {
   return x == 0.0 ? -9999999999.0 : std::log(x);
 }
 
-/// The score of a row of bleu_statistics(), with precisions of type Real; `result`, if not null, receives
-/// them and the brevity penalty. The order of the operations is that of sacreBLEU, so that even single
-/// precision gives its bits.
+/// The score of a sum of rows, with precisions of type Real; `result`, if not null, receives them and the
+/// brevity penalty. The order of the operations is that of sacreBLEU, so that even single precision gives its
+/// bits.
 template <typename Real>
-double score_of_counts(std::span<const Real> statistics, const BleuOptions& options, BleuScore* result) {
+double score_of(std::span<const Real> statistics, const BleuOptions& options, BleuScore* result) {
   const auto orders = static_cast<size_t>(options.max_ngram_order);
   const auto hypothesis_length = static_cast<double>(statistics[0]);
   const auto reference_length = static_cast<double>(statistics[1]);
@@ -106,70 +109,55 @@ const char* name_of(BleuSmoothing smoothing) {
   return "";
 }
 
-BleuCounts& BleuCounts::operator+=(const BleuCounts& other) {
-  for (int n = 0; n < kMaxBleuOrder; ++n) {
-    correct[n] += other.correct[n];
-    total[n] += other.total[n];
+BleuCounter::BleuCounter(const BleuOptions& options) : options_(options) {
+  if (options.max_ngram_order < 1 || options.max_ngram_order > kMaxBleuOrder) {
+    fail(ErrorKind::kUsage, "the longest n-grams of BLEU must have 1 to {} words, not {}", kMaxBleuOrder,
+         options.max_ngram_order);
   }
-  hypothesis_length += other.hypothesis_length;
-  reference_length += other.reference_length;
-  return *this;
 }
 
-BleuCounts sentence_counts(const std::string& hypothesis, const std::vector<std::string>& references,
-                           const BleuOptions& options) {
-  const std::vector<std::string_view> views(references.begin(), references.end());
-  return BleuCounter(options).count(hypothesis, views);
+std::vector<int32_t> BleuCounter::symbols_of(std::string_view line) {
+  std::vector<int32_t> symbols;
+  for (const std::u32string_view word : split_words(lines_.emplace_back(bleu_text(line, options_))))
+    symbols.push_back(numbers_.number(word));
+  return symbols;
 }
 
-BleuScore bleu_of_counts(const BleuCounts& counts, const BleuOptions& options) {
-  BleuScore result;
-  result.counts = counts;
-  const std::vector<double> statistics = bleu_statistics(counts, options);
-  result.score = score_of_counts<double>(statistics, options, &result);
-  return result;
-}
-
-std::vector<double> bleu_statistics(const BleuCounts& counts, const BleuOptions& options) {
-  const auto orders = static_cast<size_t>(options.max_ngram_order);
-  std::vector<double> row = {static_cast<double>(counts.hypothesis_length),
-                             static_cast<double>(counts.reference_length)};
-  row.insert(row.end(), counts.correct.begin(), counts.correct.begin() + static_cast<int64_t>(orders));
-  row.insert(row.end(), counts.total.begin(), counts.total.begin() + static_cast<int64_t>(orders));
+std::vector<double> BleuCounter::count(std::string_view hypothesis,
+                                       std::span<const std::string_view> references) {
+  if (references.empty()) {
+    fail(ErrorKind::kBadData, "BLEU needs at least one reference per sentence, but there is none");
+  }
+  numbers_.clear();
+  lines_.clear();
+  const std::vector<int32_t> symbols = symbols_of(hypothesis);
+  matches_.set_hypothesis(symbols, options_.max_ngram_order);
+  const auto length = std::ssize(symbols);
+  int64_t closest = 0;
+  std::array<int64_t, kMaxBleuOrder> correct{};
+  for (size_t r = 0; r < references.size(); ++r) {
+    const std::vector<int32_t> reference = symbols_of(references[r]);
+    matches_.add_reference(reference, correct.data());
+    const auto order = [length](int64_t any) { return std::pair(std::abs(length - any), any); };
+    if (r == 0 || order(std::ssize(reference)) < order(closest)) closest = std::ssize(reference);
+  }
+  std::vector<double> row = {static_cast<double>(length), static_cast<double>(closest)};
+  row.insert(row.end(), correct.begin(), correct.begin() + options_.max_ngram_order);
+  for (int n = 0; n < options_.max_ngram_order; ++n)
+    row.push_back(static_cast<double>(std::max<int64_t>(length - n, 0)));
   return row;
 }
 
-BleuCounts bleu_counts(std::span<const double> statistics, const BleuOptions& options) {
-  BleuCounts counts;
-  counts.hypothesis_length = static_cast<int64_t>(statistics[0]);
-  counts.reference_length = static_cast<int64_t>(statistics[1]);
-  const auto orders = static_cast<size_t>(options.max_ngram_order);
-  for (size_t n = 0; n < orders; ++n) {
-    counts.correct[n] = static_cast<int64_t>(statistics[2 + n]);
-    counts.total[n] = static_cast<int64_t>(statistics[2 + orders + n]);
-  }
-  return counts;
+BleuScore bleu_score(std::span<const double> statistics, const BleuOptions& options) {
+  BleuScore result;
+  result.hypothesis_length = static_cast<int64_t>(statistics[0]);
+  result.reference_length = static_cast<int64_t>(statistics[1]);
+  result.score = score_of<double>(statistics, options, &result);
+  return result;
 }
 
-double bleu_of_statistics(std::span<const double> statistics, const BleuOptions& options) {
-  return score_of_counts<double>(statistics, options, nullptr);
-}
-
-double bleu_of_statistics(std::span<const float> statistics, const BleuOptions& options) {
-  return score_of_counts<float>(statistics, options, nullptr);
-}
-
-BleuScore corpus_bleu(const std::vector<std::string>& hypotheses,
-                      const std::vector<std::vector<std::string>>& references, const BleuOptions& options) {
-  check_references(references, hypotheses.size());
-  BleuCounter counter(options);
-  BleuCounts counts;
-  std::vector<std::string_view> of_sentence(references.size());
-  for (size_t i = 0; i < hypotheses.size(); ++i) {
-    for (size_t r = 0; r < references.size(); ++r) of_sentence[r] = references[r][i];
-    counts += counter.count(hypotheses[i], of_sentence);
-  }
-  return bleu_of_counts(counts, options);
+double bleu_of_resample(std::span<const float> statistics, const BleuOptions& options) {
+  return score_of<float>(statistics, options, nullptr);
 }
 
 std::string bleu_signature(const BleuOptions& options, int references, const std::string& trials) {
@@ -184,15 +172,14 @@ std::string bleu_signature(const BleuOptions& options, int references, const std
 }
 
 std::string bleu_details(const BleuScore& score) {
-  const BleuCounts& counts = score.counts;
-  const double ratio = counts.reference_length == 0 ? 0.0
-                                                    : static_cast<double>(counts.hypothesis_length) /
-                                                          static_cast<double>(counts.reference_length);
+  const double ratio = score.reference_length == 0 ? 0.0
+                                                   : static_cast<double>(score.hypothesis_length) /
+                                                         static_cast<double>(score.reference_length);
   std::string precisions;
   for (const double precision : score.precisions)
     precisions += fmt::format("{}{:.1f}", precisions.empty() ? "" : "/", precision);
   return fmt::format("{} (BP = {:.3f} ratio = {:.3f} hyp_len = {} ref_len = {})", precisions,
-                     score.brevity_penalty, ratio, counts.hypothesis_length, counts.reference_length);
+                     score.brevity_penalty, ratio, score.hypothesis_length, score.reference_length);
 }
 
 }  // namespace ventris::data

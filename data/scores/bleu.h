@@ -3,12 +3,14 @@
 
 #include <array>
 #include <cstdint>
-#include <memory>
+#include <deque>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "data/scores/ngram_matches.h"
 
 namespace ventris::data {
 
@@ -34,43 +36,41 @@ struct BleuOptions {
   int max_ngram_order = 4;  // 1 to kMaxBleuOrder
 };
 
-/// n-gram counts of a corpus; sums over sentences, so that ranks can add theirs.
-struct BleuCounts {
-  std::array<int64_t, kMaxBleuOrder> correct{};
-  std::array<int64_t, kMaxBleuOrder> total{};
-  int64_t hypothesis_length = 0;
-  int64_t reference_length = 0;
-  BleuCounts& operator+=(const BleuCounts& other);
-};
-
 struct BleuScore {
   double score = 0.0;              // 0 to 100
   std::vector<double> precisions;  // percent, one of each order
   double brevity_penalty = 0.0;
-  BleuCounts counts;
+  int64_t hypothesis_length = 0;
+  int64_t reference_length = 0;
 };
 
 /// BLEU (Papineni et al. 2002) as sacreBLEU 2 computes it (Post 2018). Agreement to 1e-9 is tested against
 /// release 2.6.0, whose number bleu_signature() gives. Bytes that are not UTF-8, which sacreBLEU refuses,
 /// count as characters of no class.
 
-/// Throws DataError kBadData without references. The reference length is the closest; the shorter of two
-/// equally close ones.
-BleuCounts sentence_counts(const std::string& hypothesis, const std::vector<std::string>& references,
-                           const BleuOptions& options);
-BleuScore bleu_of_counts(const BleuCounts& counts, const BleuOptions& options);
+/// Counts n-grams of many sentences, with reused memory.
+class BleuCounter {
+ public:
+  /// Throws DataError kUsage if max_ngram_order is out of range.
+  explicit BleuCounter(const BleuOptions& options);
+  /// A row, of which sums give a score: hypothesis length, reference length, matches of each order, n-grams
+  /// of each order. The reference length is the closest; the shorter of two equally close ones. Throws
+  /// DataError kBadData without references.
+  std::vector<double> count(std::string_view hypothesis, std::span<const std::string_view> references);
 
-/// A row of sums for resampling: hypothesis length, reference length, correct, total of each order.
-std::vector<double> bleu_statistics(const BleuCounts& counts, const BleuOptions& options);
-BleuCounts bleu_counts(std::span<const double> statistics, const BleuOptions& options);
-double bleu_of_statistics(std::span<const double> statistics, const BleuOptions& options);
+ private:
+  std::vector<int32_t> symbols_of(std::string_view line);
+
+  BleuOptions options_;
+  std::deque<std::u32string> lines_;  // of the sentence, for the views of numbers_
+  WordNumbers numbers_;
+  NgramMatches matches_;
+};
+
+/// The score of a sum of rows.
+BleuScore bleu_score(std::span<const double> statistics, const BleuOptions& options);
 /// With precisions in single precision, as sacreBLEU computes the scores of resamples.
-double bleu_of_statistics(std::span<const float> statistics, const BleuOptions& options);
-
-/// `references[r]` is reference r for every sentence. Throws DataError kBadData on unequal numbers of lines,
-/// naming them, or without references.
-BleuScore corpus_bleu(const std::vector<std::string>& hypotheses,
-                      const std::vector<std::vector<std::string>>& references, const BleuOptions& options);
+double bleu_of_resample(std::span<const float> statistics, const BleuOptions& options);
 
 /// "nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:..." with the version of sacreBLEU that it agrees
 /// with. `trials`, if any, follows nrefs: "bs:1000|seed:12345".

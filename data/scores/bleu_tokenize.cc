@@ -2,32 +2,46 @@
 #include "data/scores/bleu_tokenize.h"
 
 #include <algorithm>
-#include <array>
-#include <cstdint>
 #include <iterator>
 #include <utility>
 
 #include "data/scores/score_text.h"
-#include "data/scores/unicode_pairs.h"
 #include "data/text/unicode.h"
 
 namespace ventris::data {
 namespace {
 
-using Line = TokenizedLine;
+using Text = std::u32string;
+
+bool is_digit(char32_t c) {
+  return c >= U'0' && c <= U'9';
+}
+
+/// ASCII punctuation other than ' . , - and the space.
+bool is_separated(char32_t c) {
+  return (c >= U'{' && c <= U'~') || (c >= U'[' && c <= U'`') || (c >= U' ' && c <= U'&') ||
+         (c >= U'(' && c <= U'+') || (c >= U':' && c <= U'@') || c == U'/';
+}
+
+/// What mteval-v13a and the tokenizer zh of sacreBLEU share: punctuation stands alone, so do periods and
+/// commas that are not inside numbers, and a dash after a digit.
+Text separate_punctuation(const Text& text) {
+  const auto not_digit = [](char32_t c) { return !is_digit(c); };
+  const auto period_or_comma = [](char32_t c) { return c == U'.' || c == U','; };
+  const auto dash = [](char32_t c) { return c == U'-'; };
+  Text result = separate_single(text, is_separated);
+  result = separate_pairs(result, not_digit, period_or_comma, U"", U" ", U" ");
+  result = separate_pairs(result, period_or_comma, not_digit, U" ", U" ", U"");
+  return separate_pairs(result, is_digit, dash, U"", U" ", U" ");
+}
 
 /// mteval-v13a.
-void tokenize_13a(std::string& text, std::string& scratch) {
-  replace_all(text, "<skipped>", "");
-  if (text.find('\n') != std::string::npos) {
-    replace_all(text, "-\n", "");
-    replace_all(text, "\n", " ");
-  }
-  replace_entities(text);
-  text.insert(text.begin(), ' ');
-  text.push_back(' ');
-  separate_punctuation(text, scratch);
-  separate_numbers(text, scratch);
+Text tokenize_13a(Text text) {
+  const std::pair<const char32_t*, const char32_t*> kReplacements[] = {
+      {U"<skipped>", U""}, {U"-\n", U""},   {U"\n", U" "},  {U"&quot;", U"\""},
+      {U"&amp;", U"&"},    {U"&lt;", U"<"}, {U"&gt;", U">"}};
+  for (const auto& [from, to] : kReplacements) replace_all<Text>(text, from, to);
+  return separate_punctuation(U' ' + text + U' ');
 }
 
 /// The characters that are separate words for sacreBLEU's tokenizer zh. Its table is meant to have the
@@ -43,118 +57,44 @@ bool stands_alone_in_chinese(char32_t c) {
                      [c](const auto& range) { return c >= range.first && c <= range.second; });
 }
 
-void tokenize_chinese(std::string& text, std::string& scratch) {
-  text = unicode::encode(separate_single(unicode::decode(strip(text)), stands_alone_in_chinese));
-  separate_punctuation(text, scratch);
-  separate_numbers(text, scratch);
-}
-
-Line::Class class_of(char32_t c) {
-  if (unicode::is_space(c)) return Line::kSpace;
-  if (unicode::is_punctuation(c)) return Line::kPunctuation;
-  if (unicode::is_symbol(c)) return Line::kSymbol;
-  return unicode::is_number(c) ? Line::kNumber : Line::kOther;
-}
-
-void classify(std::string_view text, std::vector<Line::Character>& characters) {
-  static const std::array<Line::Class, 0x80> kAscii = [] {
-    std::array<Line::Class, 0x80> classes{};
-    for (char32_t c = 0; c < classes.size(); ++c) classes[c] = class_of(c);
-    return classes;
-  }();
-  characters.clear();
-  for (size_t at = 0; at < text.size();) {
-    const auto begin = static_cast<uint32_t>(at);
-    const auto byte = static_cast<unsigned char>(text[at]);
-    if (byte < 0x80) {
-      characters.push_back({begin, kAscii[byte], false});
-      ++at;
-      continue;
-    }
-    char32_t c = 0;
-    const size_t length = unicode::decode_one(text, at, c);
-    characters.push_back({begin, length == 0 ? Line::kOther : class_of(c), false});
-    at += std::max<size_t>(length, 1);
-  }
-  characters.push_back({static_cast<uint32_t>(text.size()), Line::kSpace, false});  // the end
-}
-
-/// mteval-v14 --international-tokenization: three consecutive substitutions that insert spaces; the matches
-/// of one do not overlap. The words are found without writing the text.
-///   (not N)(P) -> \1 " " \2 " "     (P)(not N) -> " " \1 " " \2     (S) -> " " \1 " "
-void tokenize_international(TokenizedLine& line) {
-  std::vector<Line::Character>& characters = line.characters;
-  classify(line.text, characters);
-  const size_t count = characters.size() - 1;
-  for (size_t i = 0; i + 1 < count; ++i) {
-    if (characters[i].kind == Line::kNumber || characters[i + 1].kind != Line::kPunctuation) continue;
-    characters[i + 1].cut = true;
-    characters[i + 2].cut = true;
-    ++i;
-  }
-  for (size_t i = 0; i < count; ++i) {
-    if (characters[i].kind != Line::kPunctuation) continue;
-    const bool space_follows =
-        characters[i + 1].cut;  // written by the first substitution, and part of the match
-    if (!space_follows && (i + 1 == count || characters[i + 1].kind == Line::kNumber)) continue;
-    characters[i].cut = true;
-    characters[i + 1].cut = true;
-    if (!space_follows) ++i;
-  }
-  const std::string_view text = line.text;
-  uint32_t begin = 0;
-  const auto end_word = [&](uint32_t end) {
-    if (end > begin) line.words.push_back(text.substr(begin, end - begin));
-    begin = end;
-  };
-  for (size_t i = 0; i <= count; ++i) {
-    const Line::Character& c = characters[i];
-    if (c.cut || c.kind == Line::kSpace || c.kind == Line::kSymbol ||
-        (i > 0 && characters[i - 1].kind == Line::kSymbol))
-      end_word(c.begin);
-    if (c.kind == Line::kSpace && i < count) begin = characters[i + 1].begin;
-  }
+/// mteval-v14 --international-tokenization.
+Text tokenize_international(const Text& text) {
+  const auto not_number = [](char32_t c) { return !unicode::is_number(c); };
+  Text result = separate_pairs(text, not_number, unicode::is_punctuation, U"", U" ", U" ");
+  result = separate_pairs(result, unicode::is_punctuation, not_number, U" ", U" ", U"");
+  return separate_single(result, unicode::is_symbol);
 }
 
 }  // namespace
 
-void bleu_words(std::string_view line, const BleuOptions& options, TokenizedLine& result) {
-  std::string& text = result.text;
-  if (options.lowercase) {
-    text = lower_text(line);
-    text.resize(strip_end(text).size());
-  } else {
-    text = strip_end(line);
-  }
-  result.words.clear();
+std::u32string bleu_text(std::string_view line, const BleuOptions& options) {
+  Text text = unicode::decode(line);
+  if (options.lowercase) text = unicode::lower(text);
+  text.resize(strip_end(text).size());
   switch (options.tokenizer) {
     case BleuTokenizer::k13a:
-      tokenize_13a(text, result.scratch);
-      break;
+      return tokenize_13a(std::move(text));
     case BleuTokenizer::kInternational:
-      tokenize_international(result);
-      return;
+      return tokenize_international(text);
     case BleuTokenizer::kChar:
-      text = unicode::encode(separate_single(unicode::decode(text), [](char32_t) { return true; }));
-      break;
+      return separate_single(text, [](char32_t) { return true; });
     case BleuTokenizer::kChinese:
-      tokenize_chinese(text, result.scratch);
-      break;
+      text.erase(0, static_cast<size_t>(std::ranges::find_if_not(text, unicode::is_space) - text.begin()));
+      return separate_punctuation(separate_single(text, stands_alone_in_chinese));
     case BleuTokenizer::kNone:
       break;
   }
-  split_words(text, result.words);
+  return text;
 }
 
 std::string bleu_tokenize(std::string_view line, const BleuOptions& options) {
-  TokenizedLine tokenized;
-  bleu_words(line, options, tokenized);
-  std::string joined;
-  for (const std::string_view word : tokenized.words) {
-    if (!joined.empty()) joined.push_back(' ');
+  const Text text = bleu_text(line, options);
+  Text joined;
+  for (const std::u32string_view word : split_words(text)) {
+    if (!joined.empty()) joined.push_back(U' ');
     joined.append(word);
   }
-  return joined;
+  return unicode::encode(joined);
 }
 
 }  // namespace ventris::data

@@ -7,6 +7,7 @@
 
 #include "data/error.h"
 #include "data/scores/bleu.h"
+#include "data/scores/score_text.h"
 #include "data/text/unicode.h"
 
 namespace ventris::data {
@@ -14,7 +15,7 @@ namespace {
 
 constexpr size_t kColumns = 3;  // of an order: hypothesis, reference, both
 
-bool is_ascii_punctuation(char c) {
+bool is_ascii_punctuation(char32_t c) {
   return (c >= '!' && c <= '/') || (c >= ':' && c <= '@') || (c >= '[' && c <= '`') || (c >= '{' && c <= '~');
 }
 
@@ -72,19 +73,17 @@ ChrfCounter::ChrfCounter(const ChrfOptions& options) : options_(options) {
   check_chrf_options(options);
 }
 
-void ChrfCounter::cut(std::string_view line, Sentence& sentence) {
-  sentence.text = options_.lowercase ? lower_text(line) : std::string(line);
-  sentence.characters.clear();
-  for (const char32_t c : unicode::decode(sentence.text)) {
+const ChrfCounter::Sentence& ChrfCounter::cut(std::string_view line) {
+  Sentence& sentence = sentences_.emplace_back();
+  sentence.text = unicode::decode(line);
+  if (options_.lowercase) sentence.text = unicode::lower(sentence.text);
+  for (const char32_t c : sentence.text) {
     if (options_.whitespace || !unicode::is_space(c)) sentence.characters.push_back(static_cast<int32_t>(c));
   }
-  sentence.words.clear();
-  if (options_.word_order == 0) return;
+  if (options_.word_order == 0) return sentence;
   // One punctuation mark is split from the end of a word, or otherwise from its beginning.
-  const auto add = [&](std::string_view word) { sentence.words.push_back(numbers_.number(word)); };
-  pieces_.clear();
-  split_words(sentence.text, pieces_);
-  for (const std::string_view word : pieces_) {
+  const auto add = [&](std::u32string_view word) { sentence.words.push_back(numbers_.number(word)); };
+  for (const std::u32string_view word : split_words(sentence.text)) {
     if (word.size() > 1 && is_ascii_punctuation(word.back())) {
       add(word.substr(0, word.size() - 1));
       add(word.substr(word.size() - 1));
@@ -95,6 +94,7 @@ void ChrfCounter::cut(std::string_view line, Sentence& sentence) {
       add(word);
     }
   }
+  return sentence;
 }
 
 std::vector<double> ChrfCounter::count(std::string_view hypothesis,
@@ -102,37 +102,33 @@ std::vector<double> ChrfCounter::count(std::string_view hypothesis,
   if (references.empty()) {
     fail(ErrorKind::kBadData, "chrF needs at least one reference per sentence, but there is none");
   }
-  if (sentences_.size() < references.size() + 1) sentences_.resize(references.size() + 1);
   numbers_.clear();
-  const Sentence& proposed = sentences_[0];
-  cut(hypothesis, sentences_[0]);
+  sentences_.clear();
+  const Sentence& proposed = cut(hypothesis);
   character_matches_.set_hypothesis(proposed.characters, options_.char_order);
-  if (options_.word_order > 0) word_matches_.set_hypothesis(proposed.words, options_.word_order);
+  word_matches_.set_hypothesis(proposed.words, options_.word_order);
   std::vector<double> best;
   double best_score = -1.0;
   std::vector<double> row;
-  const auto append = [&row](int orders, size_t in_hypothesis, size_t in_reference, const int64_t* matches) {
+  const auto append = [&row](NgramMatches& ngrams, int orders, const std::vector<int32_t>& of_hypothesis,
+                             const std::vector<int32_t>& of_reference) {
+    int64_t matches[kMaxChrfOrder] = {};
+    ngrams.forget_references();
+    ngrams.add_reference(of_reference, matches);
     for (int n = 0; n < orders; ++n) {
-      const auto ngrams = [n](size_t length) {
-        return std::max(0.0, static_cast<double>(length) - static_cast<double>(n));
+      const auto count = [n](const std::vector<int32_t>& symbols) {
+        return static_cast<double>(std::max<int64_t>(std::ssize(symbols) - n, 0));
       };
-      row.push_back(ngrams(in_reference) > 0 ? ngrams(in_hypothesis) : 0.0);
-      row.push_back(ngrams(in_reference));
+      row.push_back(count(of_reference) > 0 ? count(of_hypothesis) : 0.0);
+      row.push_back(count(of_reference));
       row.push_back(static_cast<double>(matches[n]));
     }
   };
-  for (size_t r = 0; r < references.size(); ++r) {
-    Sentence& reference = sentences_[r + 1];
-    cut(references[r], reference);
-    int64_t matches[kMaxChrfOrder] = {};
-    character_matches_.add_reference_alone(reference.characters, matches);
+  for (const std::string_view line : references) {
+    const Sentence& reference = cut(line);
     row.clear();
-    append(options_.char_order, proposed.characters.size(), reference.characters.size(), matches);
-    if (options_.word_order > 0) {
-      std::fill(std::begin(matches), std::end(matches), 0);
-      word_matches_.add_reference_alone(reference.words, matches);
-      append(options_.word_order, proposed.words.size(), reference.words.size(), matches);
-    }
+    append(character_matches_, options_.char_order, proposed.characters, reference.characters);
+    append(word_matches_, options_.word_order, proposed.words, reference.words);
     const double score = chrf_of_statistics(row, options_);
     if (score > best_score) {
       best_score = score;

@@ -2,13 +2,13 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "data/scores/ngram_matches.h"
-#include "data/scores/score_text.h"
 
 namespace ventris::data {
 
@@ -39,15 +39,14 @@ class ChrfCounter {
 
  private:
   struct Sentence {
-    std::string text;
+    std::u32string text;
     std::vector<int32_t> characters;
     std::vector<int32_t> words;
   };
-  void cut(std::string_view line, Sentence& sentence);
+  const Sentence& cut(std::string_view line);
 
   ChrfOptions options_;
-  std::vector<Sentence> sentences_;  // the hypothesis and each reference
-  std::vector<std::string_view> pieces_;
+  std::deque<Sentence> sentences_;  // the hypothesis and each reference, for the views of numbers_
   WordNumbers numbers_;
   NgramMatches character_matches_;
   NgramMatches word_matches_;

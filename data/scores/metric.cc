@@ -1,25 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "data/scores/metric.h"
 
-#include <algorithm>
+#include <string_view>
 
 #include "data/error.h"
-#include "data/scores/bleu_counter.h"
 
 namespace ventris::data {
 namespace {
 
-/// Rows of a counter for every sentence.
-template <typename Row>
+template <typename Counter>
 Statistics count_all(const std::vector<std::string>& hypotheses,
-                     const std::vector<std::vector<std::string>>& references, Row&& row) {
+                     const std::vector<std::vector<std::string>>& references, Counter counter) {
   Statistics statistics;
   std::vector<std::string_view> of_sentence(references.size());
   for (size_t i = 0; i < hypotheses.size(); ++i) {
     for (size_t r = 0; r < references.size(); ++r) of_sentence[r] = references[r][i];
-    const std::vector<double> counted = row(hypotheses[i], of_sentence);
-    statistics.columns = counted.size();
-    statistics.values.insert(statistics.values.end(), counted.begin(), counted.end());
+    const std::vector<double> row = counter.count(hypotheses[i], of_sentence);
+    statistics.columns = row.size();
+    statistics.values.insert(statistics.values.end(), row.begin(), row.end());
   }
   return statistics;
 }
@@ -45,68 +43,33 @@ void check_references(const std::vector<std::vector<std::string>>& references, s
 }
 
 Metric::Metric(MetricKind kind, const MetricOptions& options) : kind_(kind), options_(options) {
-  if (kind == MetricKind::kBleu) BleuCounter{options.bleu};
-  if (kind == MetricKind::kChrf) check_chrf_options(options.chrf);
+  if (is_bleu()) BleuCounter{options.bleu};
+  if (!is_bleu()) check_chrf_options(options.chrf);
 }
 
 std::string Metric::name() const {
-  switch (kind_) {
-    case MetricKind::kBleu:
-      return "BLEU";
-    case MetricKind::kChrf:
-      return chrf_name(options_.chrf);
-  }
-  return "";
+  return is_bleu() ? "BLEU" : chrf_name(options_.chrf);
 }
 
 std::string Metric::signature(int references, const std::string& trials) const {
-  switch (kind_) {
-    case MetricKind::kBleu:
-      return bleu_signature(options_.bleu, references, trials);
-    case MetricKind::kChrf:
-      return chrf_signature(options_.chrf, references, trials);
-  }
-  return "";
+  return is_bleu() ? bleu_signature(options_.bleu, references, trials)
+                   : chrf_signature(options_.chrf, references, trials);
 }
 
 Statistics Metric::count(const std::vector<std::string>& hypotheses,
                          const std::vector<std::vector<std::string>>& references) const {
   check_references(references, hypotheses.size());
-  switch (kind_) {
-    case MetricKind::kBleu: {
-      BleuCounter counter(options_.bleu);
-      return count_all(hypotheses, references, [&](const auto& hypothesis, const auto& of_sentence) {
-        return bleu_statistics(counter.count(hypothesis, of_sentence), options_.bleu);
-      });
-    }
-    case MetricKind::kChrf: {
-      ChrfCounter counter(options_.chrf);
-      return count_all(hypotheses, references, [&](const auto& hypothesis, const auto& of_sentence) {
-        return counter.count(hypothesis, of_sentence);
-      });
-    }
-  }
-  return {};
+  return is_bleu() ? count_all(hypotheses, references, BleuCounter(options_.bleu))
+                   : count_all(hypotheses, references, ChrfCounter(options_.chrf));
 }
 
 double Metric::score(std::span<const double> sums) const {
-  switch (kind_) {
-    case MetricKind::kBleu:
-      return bleu_of_statistics(sums, options_.bleu);
-    case MetricKind::kChrf:
-      return chrf_of_statistics(sums, options_.chrf);
-  }
-  return 0.0;
+  return is_bleu() ? bleu_score(sums, options_.bleu).score : chrf_of_statistics(sums, options_.chrf);
 }
 
 ResampleScore Metric::score(std::span<const float> sums) const {
-  switch (kind_) {
-    case MetricKind::kBleu:
-      return {bleu_of_statistics(sums, options_.bleu), false};
-    case MetricKind::kChrf:
-      return chrf_of_statistics(sums, options_.chrf);
-  }
-  return {};
+  return is_bleu() ? ResampleScore{bleu_of_resample(sums, options_.bleu), false}
+                   : chrf_of_statistics(sums, options_.chrf);
 }
 
 }  // namespace ventris::data

@@ -48,6 +48,8 @@ class Metric {
   ResampleScore score(std::span<const float> sums) const;
 
  private:
+  bool is_bleu() const { return kind_ == MetricKind::kBleu; }
+
   MetricKind kind_;
   MetricOptions options_;
 };

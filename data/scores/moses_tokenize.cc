@@ -7,7 +7,6 @@
 
 #include "data/scores/moses_prefixes.h"
 #include "data/scores/score_text.h"
-#include "data/scores/unicode_pairs.h"
 #include "data/text/unicode.h"
 
 namespace ventris::data {
@@ -162,13 +161,6 @@ std::string restored(const Text& text) {
   return unicode::encode(dots);
 }
 
-struct Entity {
-  char character;
-  const char* name;
-};
-constexpr Entity kEntities[] = {{'|', "&#124;"}, {'<', "&lt;"},  {'>', "&gt;"}, {'\'', "&apos;"},
-                                {'"', "&quot;"}, {'[', "&#91;"}, {']', "&#93;"}};
-
 }  // namespace
 
 const char* name_of(MosesLanguage language) {
@@ -195,14 +187,6 @@ std::string moses_tokenize(std::string_view line, MosesLanguage language) {
   return restored(separate_periods(text, language));
 }
 
-std::string moses_unescape(std::string_view tokenized) {
-  std::string text(tokenized);
-  if (text.find('&') == std::string::npos) return text;
-  for (const Entity& entity : kEntities) replace_all(text, entity.name, std::string(1, entity.character));
-  replace_all(text, "&amp;", "&");
-  return text;
-}
-
 std::string moses_replace_unicode_punctuation(std::string_view line) {
   constexpr std::pair<const char*, const char*> kReplacements[] = {
       {"，", ","},  {"、", ","},  {"”", "\""}, {"“", "\""}, {"∶", ":"},  {"：", ":"}, {"？", "?"},
@@ -219,7 +203,7 @@ std::string moses_replace_unicode_punctuation(std::string_view line) {
       text.replace(at, end - at, ". ");
     }
   }
-  for (const auto& [from, to] : kReplacements) replace_all(text, from, to);
+  for (const auto& [from, to] : kReplacements) replace_all<std::string>(text, from, to);
   return text;
 }
 

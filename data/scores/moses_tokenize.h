@@ -17,9 +17,6 @@ const char* name_of(MosesLanguage language);
 /// Words and punctuation with one space between them; & | < > ' " [ ] are not escaped.
 std::string moses_tokenize(std::string_view line, MosesLanguage language);
 
-/// The entities that the tokenizer of Moses writes by default, as their characters.
-std::string moses_unescape(std::string_view tokenized);
-
 /// Converts full-width and typographic punctuation to ASCII, as replace-unicode-punctuation does; as there, a
 /// full-width 1 becomes a quotation mark.
 std::string moses_replace_unicode_punctuation(std::string_view line);

@@ -3,12 +3,14 @@
 
 #include <cstdint>
 #include <span>
+#include <string_view>
+#include <unordered_map>
 #include <vector>
 
 namespace ventris::data {
 
 /// The n-grams of a hypothesis, of all orders up to a maximum, and their matches in references. A trie: an
-/// n-gram is the node of its first n - 1 symbols and its last symbol, found by a hash table.
+/// n-gram is found by the number of its first n - 1 symbols and its last symbol.
 class NgramMatches {
  public:
   /// Sets a new hypothesis of symbols >= 0 and discards the references.
@@ -18,31 +20,34 @@ class NgramMatches {
   /// reference in addition to the previous ones: an n-gram that occurs h times in the hypothesis and r times
   /// in the reference that has it most often counts min(h, r) times over all.
   void add_reference(std::span<const int32_t> symbols, int64_t* matches);
-  /// As add_reference(), for a hypothesis without references; matches of earlier references are not
-  /// subtracted.
-  void add_reference_alone(std::span<const int32_t> symbols, int64_t* matches);
+  /// The next reference is the first again.
+  void forget_references();
 
  private:
-  struct Slot {
-    uint64_t key = 0;  // 0 in a free slot
-    int32_t node = 0;
-  };
-  struct Node {
+  struct Ngram {
+    int32_t number = 0;  // from 1
     int32_t in_hypothesis = 0;
-    int32_t in_reference = 0;  // of the reference numbered `reference`
-    int32_t reference = 0;
+    int32_t in_reference = 0;  // the last one
     int32_t matched = 0;
   };
-  static uint64_t key_of(int32_t parent, int32_t symbol) {
-    return (static_cast<uint64_t>(parent) + 1) << 32 | static_cast<uint32_t>(symbol);
+  static uint64_t key_of(int32_t prefix, int32_t symbol) {
+    return static_cast<uint64_t>(prefix) << 32 | static_cast<uint32_t>(symbol);
   }
-  size_t first_slot(uint64_t key) const { return (key * 0x9E3779B97F4A7C15u) >> shift_; }
 
-  std::vector<Slot> slots_;
-  std::vector<Node> nodes_;
-  int shift_ = 0;
-  int max_order_ = 0;
-  int32_t references_ = 0;
+  std::unordered_map<uint64_t, Ngram> ngrams_;
+  size_t max_order_ = 0;
+};
+
+/// Numbers the distinct words of one sentence and its references from 0. Their text must outlive it.
+class WordNumbers {
+ public:
+  void clear() { numbers_.clear(); }
+  int32_t number(std::u32string_view word) {
+    return numbers_.try_emplace(word, static_cast<int32_t>(numbers_.size())).first->second;
+  }
+
+ private:
+  std::unordered_map<std::u32string_view, int32_t> numbers_;
 };
 
 }  // namespace ventris::data

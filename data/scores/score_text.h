@@ -1,50 +1,64 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
 
+// Private to data/ and the commands: text functions shared by the metrics and tokenizers.
+
 namespace ventris::data {
 
-/// Text functions shared by the metrics, on UTF-8 bytes.
+/// Without white space (as of Python's str.split) at the end, as str.rstrip.
+std::u32string_view strip_end(std::u32string_view text);
+/// The words of `text` as views of it, as str.split().
+std::vector<std::u32string_view> split_words(std::u32string_view text);
 
-/// Bytes of the white space character (as Python's str.split understands it) that begins at `at`, or 0.
-size_t space_length(std::string_view text, size_t at);
-/// Without white space at the end, as str.rstrip.
-std::string_view strip_end(std::string_view text);
-/// Without white space at both ends, as str.strip.
-std::string_view strip(std::string_view text);
-/// Appends the words of `text` as views of it, as str.split().
-void split_words(std::string_view text, std::vector<std::string_view>& words);
-/// As str.lower.
-std::string lower_text(std::string_view text);
-void replace_all(std::string& text, std::string_view from, std::string_view to);
-/// &quot; &amp; &lt; &gt; in that order.
-void replace_entities(std::string& text);
+/// re.sub of a pattern of two character classes by "`before` \1 `between` \2 `after`": matches do not
+/// overlap.
+template <typename First, typename Second>
+std::u32string separate_pairs(std::u32string_view text, First&& first, Second&& second,
+                              std::u32string_view before, std::u32string_view between,
+                              std::u32string_view after) {
+  std::u32string result;
+  result.reserve(text.size() + text.size() / 2);
+  size_t i = 0;
+  for (; i + 1 < text.size(); ++i) {
+    if (!first(text[i]) || !second(text[i + 1])) {
+      result.push_back(text[i]);
+      continue;
+    }
+    result.append(before);
+    result.push_back(text[i]);
+    result.append(between);
+    result.push_back(text[i + 1]);
+    result.append(after);
+    ++i;
+  }
+  if (i < text.size()) result.push_back(text[i]);
+  return result;
+}
 
-/// The two halves of the tokenizer of mteval-v13a, shared by sacreBLEU's 13a and zh tokenizers: spaces
-/// around ASCII punctuation other than ' . , - and around spaces; then periods and commas that are not inside
-/// numbers, and a dash after a digit. `scratch` is overwritten.
-void separate_punctuation(std::string& text, std::string& scratch);
-void separate_numbers(std::string& text, std::string& scratch);
+/// Separates each character of a class by spaces.
+template <typename Class>
+std::u32string separate_single(std::u32string_view text, Class&& member) {
+  std::u32string result;
+  result.reserve(text.size() + text.size() / 2);
+  for (const char32_t c : text) {
+    if (member(c)) {
+      result.append({U' ', c, U' '});
+    } else {
+      result.push_back(c);
+    }
+  }
+  return result;
+}
 
-/// Numbers the distinct words of one sentence and its references from 0.
-class WordNumbers {
- public:
-  void clear();
-  int32_t number(std::string_view word);  // the word's text must outlive the numbering
-
- private:
-  struct Slot {
-    uint64_t hash = 0;
-    int32_t number = -1;
-  };
-  void grow();
-
-  std::vector<Slot> slots_;
-  std::vector<std::string_view> words_;
-};
+/// Replaces every occurrence, from left to right.
+template <typename String>
+void replace_all(String& text, const String& from, const String& to) {
+  for (size_t at = text.find(from); at != String::npos; at = text.find(from, at + to.size()))
+    text.replace(at, from.size(), to);
+}
 
 }  // namespace ventris::data

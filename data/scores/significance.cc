@@ -2,14 +2,103 @@
 #include "data/scores/significance.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <numeric>
 
 #include "data/error.h"
-#include "data/scores/numpy_random.h"
 
 namespace ventris::data {
 namespace {
+
+constexpr size_t kPoolSize = 4;
+
+/// numpy's SeedSequence(seed): a pool of mixed entropy from which the generator's state is drawn.
+class SeedSequence {
+ public:
+  explicit SeedSequence(uint64_t seed) {
+    const std::array<uint32_t, kPoolSize> entropy = {static_cast<uint32_t>(seed),
+                                                     static_cast<uint32_t>(seed >> 32)};
+    uint32_t constant = 0x43b0d7e5;
+    const auto hash = [&constant](uint32_t value) {
+      value ^= constant;
+      constant *= 0x931e8875;
+      value *= constant;
+      return value ^ (value >> 16);
+    };
+    for (size_t i = 0; i < kPoolSize; ++i) pool_[i] = hash(entropy[i]);
+    for (size_t from = 0; from < kPoolSize; ++from) {
+      for (size_t to = 0; to < kPoolSize; ++to) {
+        if (from == to) continue;
+        const uint32_t mixed = 0xca01f9dd * pool_[to] - 0x4973f715 * hash(pool_[from]);
+        pool_[to] = mixed ^ (mixed >> 16);
+      }
+    }
+  }
+
+  std::array<uint64_t, 4> state() const {
+    std::array<uint64_t, 4> words{};
+    uint32_t constant = 0x8b51f9dd;
+    for (size_t i = 0; i < 2 * words.size(); ++i) {
+      uint32_t value = pool_[i % kPoolSize] ^ constant;
+      constant *= 0x58f38ded;
+      value *= constant;
+      value ^= value >> 16;
+      words[i / 2] |= static_cast<uint64_t>(value) << (32 * (i % 2));
+    }
+    return words;
+  }
+
+ private:
+  std::array<uint32_t, kPoolSize> pool_{};
+};
+
+/// The generator of numpy.random.default_rng(seed): PCG64 (O'Neill 2014) seeded by numpy's SeedSequence, from
+/// which sacreBLEU 2.6.0 draws, so that intervals and p-values are the same.
+class NumpyRandom {
+ public:
+  explicit NumpyRandom(uint64_t seed) {
+    const std::array<uint64_t, 4> words = SeedSequence(seed).state();
+    const Word128 initial = Word128{words[0]} << 64 | words[1];
+    const Word128 sequence = Word128{words[2]} << 64 | words[3];
+    increment_ = sequence << 1 | 1;
+    next64();
+    state_ += initial;
+    next64();
+  }
+
+  uint32_t next32() {
+    has_half_ = !has_half_;
+    if (has_half_) last_ = next64();
+    return static_cast<uint32_t>(has_half_ ? last_ : last_ >> 32);
+  }
+
+  /// Uniform below n >= 1, without bias (Lemire 2019), as Generator.integers(n) draws an element.
+  uint32_t below(uint32_t n) {
+    if (n == 1) return 0;  // numpy draws nothing
+    uint64_t product = static_cast<uint64_t>(next32()) * n;
+    if (static_cast<uint32_t>(product) < n) {
+      const uint32_t threshold = (0u - n) % n;
+      while (static_cast<uint32_t>(product) < threshold) product = static_cast<uint64_t>(next32()) * n;
+    }
+    return static_cast<uint32_t>(product >> 32);
+  }
+
+ private:
+  __extension__ using Word128 = unsigned __int128;
+  uint64_t next64() {
+    constexpr Word128 kMultiplier = Word128{0x2360ED051FC65DA4} << 64 | 0x4385DF649FCCF645;
+    state_ = state_ * kMultiplier + increment_;
+    const auto folded = static_cast<uint64_t>(state_ >> 64) ^ static_cast<uint64_t>(state_);
+    const auto rotation = static_cast<unsigned>(state_ >> 122);
+    return folded >> rotation | folded << ((64 - rotation) & 63);
+  }
+
+  Word128 state_ = 0;
+  Word128 increment_ = 0;
+  uint64_t last_ = 0;
+  bool has_half_ = false;  // the lower half of the last number is used, the upper one is not
+};
 
 /// Scores of resamples or trials. `single`: numpy would store them and compute in single precision.
 struct Scores {

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "data/scores/bleu_tokenize.h"
+#include "data/scores/score_text.h"
 #include "data/text/unicode.h"
 
 namespace ventris::data {
@@ -15,25 +16,6 @@ namespace {
 
 constexpr size_t kLinesCounted = 1000;
 constexpr int64_t kLettersOfAWord = 5;  // of a language whose words are long, on average
-
-struct Characters {
-  int64_t all = 0;  // except white space
-  int64_t unspaced = 0;
-  int64_t unspaced_letters = 0;  // without marks above and below them
-  bool mostly_unspaced() const { return 2 * unspaced > all; }
-};
-
-void count_characters(std::string_view text, Characters& characters) {
-  for (const char32_t c : unicode::decode(text)) {
-    if (unicode::is_space(c)) continue;
-    ++characters.all;
-    if (!is_of_unspaced_script(c)) continue;
-    ++characters.unspaced;
-    if (unicode::is_alphabetic(c)) ++characters.unspaced_letters;
-  }
-}
-
-}  // namespace
 
 bool is_of_unspaced_script(char32_t c) {
   constexpr std::pair<char32_t, char32_t> kRanges[] = {
@@ -46,21 +28,48 @@ bool is_of_unspaced_script(char32_t c) {
                      [c](const auto& range) { return c >= range.first && c <= range.second; });
 }
 
+bool is_kana(char32_t c) {
+  return (c >= 0x3041 && c <= 0x309F) || (c >= 0x30A1 && c <= 0x30FF) || (c >= 0x31F0 && c <= 0x31FF) ||
+         (c >= 0xFF66 && c <= 0xFF9F);
+}
+
+struct Characters {
+  int64_t all = 0;  // except white space
+  int64_t unspaced = 0;
+  int64_t unspaced_letters = 0;  // without marks above and below them
+  int64_t kana = 0;
+  int64_t han = 0;
+
+  void add(std::u32string_view text) {
+    for (const char32_t c : text) {
+      if (unicode::is_space(c)) continue;
+      ++all;
+      if (!is_of_unspaced_script(c)) continue;
+      ++unspaced;
+      if (unicode::is_alphabetic(c)) ++unspaced_letters;
+      if (is_kana(c)) ++kana;
+      if (unicode::is_han(c)) ++han;
+    }
+  }
+  bool mostly_unspaced() const { return 2 * unspaced > all; }
+};
+
+}  // namespace
+
 bool is_unspaced(std::string_view text) {
   Characters characters;
-  count_characters(text, characters);
+  characters.add(unicode::decode(text));
   return characters.mostly_unspaced();
 }
 
 bool words_are_phrases(const std::vector<std::string>& lines, const BleuOptions& options) {
   Characters characters;
   int64_t words = 0;  // with such letters
-  TokenizedLine tokenized;
   for (size_t i = 0; i < std::min(lines.size(), kLinesCounted); ++i) {
-    bleu_words(lines[i], options, tokenized);
-    for (const std::string_view word : tokenized.words) {
+    const std::u32string text = bleu_text(lines[i], options);
+    for (const std::u32string_view word : split_words(text)) {
       const int64_t before = characters.unspaced_letters;
-      count_characters(word, characters);
+      characters.add(word);
       if (characters.unspaced_letters > before) ++words;
     }
   }
@@ -73,6 +82,18 @@ std::string warning_of_phrases(const std::string& what, const BleuOptions& optio
       "so BLEU with the tokenizer {} takes whole phrases for words and is near 0 for any translations. "
       "chrF needs no words; zh tokenizes Chinese, char any text",
       what, name_of(options.tokenizer));
+}
+
+FittingTokenizer fitting_tokenizer(const std::vector<std::string>& references) {
+  if (!words_are_phrases(references, {})) return {};
+  Characters characters;
+  for (size_t i = 0; i < std::min(references.size(), kLinesCounted); ++i)
+    characters.add(unicode::decode(references[i]));
+  constexpr int64_t kShareOfKana = 20;  // Chinese text has hardly any, Japanese about two thirds
+  const int64_t both = characters.kana + characters.han;
+  if (2 * both > characters.unspaced && kShareOfKana * characters.kana < both)
+    return {BleuTokenizer::kChinese, "the references are Chinese"};
+  return {BleuTokenizer::kChar, "the references put no spaces between words"};
 }
 
 }  // namespace ventris::data

@@ -9,10 +9,8 @@
 
 namespace ventris::data {
 
-/// Han, Hiragana, Katakana, Thai, Lao, Tibetan, Myanmar, Khmer: scripts without spaces between words.
-bool is_of_unspaced_script(char32_t c);
-
-/// Whether more than half of the characters of UTF-8 text, without white space, are of such scripts.
+/// Whether more than half of the characters of UTF-8 text, without white space, are of scripts without spaces
+/// between words: Han, Hiragana, Katakana, Thai, Lao, Tibetan, Myanmar, Khmer.
 bool is_unspaced(std::string_view text);
 
 /// Whether the words of BLEU are whole phrases of this text: most of the lines' characters are of such
@@ -22,5 +20,15 @@ bool words_are_phrases(const std::vector<std::string>& lines, const BleuOptions&
 
 /// The warning if words_are_phrases(); `what` names the text, e.g. "the references".
 std::string warning_of_phrases(const std::string& what, const BleuOptions& options);
+
+/// A tokenizer of BLEU with its reason, for a message; the reason is empty for 13a.
+struct FittingTokenizer {
+  BleuTokenizer tokenizer = BleuTokenizer::k13a;
+  std::string reason = {};
+};
+
+/// The tokenizer that finds words in these references, by their script: 13a unless words_are_phrases() with
+/// it; then zh for Chinese and char for other scripts.
+FittingTokenizer fitting_tokenizer(const std::vector<std::string>& references);
 
 }  // namespace ventris::data

@@ -24,18 +24,6 @@ class Protocol(support.CommandLineTest):
         both = ["bleu", "--input", text, "--reference", text]
         self.assertEqual(self.succeed(*both, "--protocol", "sacrebleu"), self.succeed(*both))
 
-    def test_tokenized_references_meet_raw_translations(self):
-        text = self.write("text", GERMAN)
-        words = "Der „ Mann &quot; kauft E-Mail-Adressen , bzw. Dr. No.\nEs regnet heute , mein Freund .\n"
-        reference = self.write("reference", words)
-        options = ["--reference", reference, "--protocol", "paper", "--language", "de"]
-        line = self.succeed("bleu", "--input", text, *options, "--tokenized", "references").decode()
-        self.assertRegex(line, r"\|tok:moses-de/given\|.* = 100\.00 ")
-        both = self.succeed("bleu", "--input", reference, *options, "--tokenized", "both").decode()
-        self.assertIn("|tok:given|", both)
-        self.assertIn(" = 100.00 ", both)
-        self.assertNotIn(" = 100.00 ", self.succeed("bleu", "--input", text, *options).decode())
-
     def test_options_that_do_not_fit_are_refused(self):
         text = self.write("text", GERMAN)
         paper = ["bleu", "--input", text, "--reference", text, "--protocol", "paper"]

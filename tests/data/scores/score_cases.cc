@@ -35,12 +35,9 @@ Lines split(const std::string& line, char separator) {
 }
 
 BleuTokenizer tokenizer_of(const std::string& name) {
-  for (const auto t : {BleuTokenizer::k13a, BleuTokenizer::kNone, BleuTokenizer::kChar,
-                       BleuTokenizer::kInternational, BleuTokenizer::kChinese}) {
-    if (name == name_of(t)) return t;
-  }
-  ADD_FAILURE() << "unknown tokenizer " << name;
-  return BleuTokenizer::k13a;
+  const auto tokenizer = bleu_tokenizer_named(name);
+  EXPECT_TRUE(tokenizer) << "unknown tokenizer " << name;
+  return tokenizer.value_or(BleuTokenizer::k13a);
 }
 
 BleuSmoothing smoothing_of(const std::string& name) {
@@ -72,6 +69,12 @@ Metric metric_of(const std::string& name, const nlohmann::json& given) {
   options.chrf.lowercase = given.value("lowercase", false);
   options.chrf.eps_smoothing = given.value("eps_smoothing", false);
   return Metric(MetricKind::kChrf, options);
+}
+
+BleuScore corpus_bleu(const Lines& hypotheses, const std::vector<Lines>& references,
+                      const BleuOptions& options) {
+  const Metric metric(MetricKind::kBleu, {.bleu = options, .chrf = {}});
+  return bleu_score(metric.count(hypotheses, references).sums(), options);
 }
 
 double corpus_score(const Metric& metric, const Lines& hypotheses, const std::vector<Lines>& references) {

@@ -25,6 +25,8 @@ BleuSmoothing smoothing_of(const std::string& name);
 /// A metric with options by sacreBLEU's names, all of which may be absent.
 Metric metric_of(const std::string& name, const nlohmann::json& given);
 
+BleuScore corpus_bleu(const Lines& hypotheses, const std::vector<Lines>& references,
+                      const BleuOptions& options);
 double corpus_score(const Metric& metric, const Lines& hypotheses, const std::vector<Lines>& references);
 
 }  // namespace ventris::data

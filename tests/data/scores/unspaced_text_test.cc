@@ -3,8 +3,8 @@
 
 #include <gtest/gtest.h>
 
-#include "data/text/tokenizer.h"
-#include "data/text/tokenizer_training.h"
+#include <string>
+#include <vector>
 
 namespace ventris::data {
 namespace {
@@ -40,29 +40,24 @@ TEST(UnspacedText, HasPhrasesForWordsWhereTheTokenizerCutsNothing) {
   EXPECT_TRUE(phrases(thai, BleuTokenizer::kChinese)) << "which knows Chinese characters alone";
 }
 
-TEST(UnknownCharacters, AreCountedWithoutThoseThatHavePieces) {
-  const Strings text = {"abba", "abc cab", "bac", "日本"};
-  for (const auto kind : {TokenizerKind::kBpe, TokenizerKind::kUnigram}) {
-    TokenizerTraining options;
-    options.kind = kind;
-    options.vocab_size = 12;
-    const Tokenizer tokenizer(train_tokenizer(text, options), "test");
-    CharacterCounts counts;
-    tokenizer.count_unknown("ab日x本xy", counts);
-    tokenizer.count_unknown("ｙ", counts);  // normalised
-    tokenizer.count_unknown("", counts);
-    EXPECT_EQ(counts, (CharacterCounts{{U'x', 2}, {U'y', 2}}));
-  }
+BleuTokenizer fitting(const Strings& references) {
+  const FittingTokenizer found = fitting_tokenizer(references);
+  EXPECT_EQ(found.reason.empty(), found.tokenizer == BleuTokenizer::k13a);
+  return found.tokenizer;
 }
 
-TEST(UnknownCharacters, AreListedTheMostFrequentFirst) {
-  EXPECT_EQ(listing({{U'é', 1}}), "1 character, 1 time: é U+00E9 1");
-  EXPECT_EQ(
-      listing({{U'語', 3}, {U'a', 3}, {0x200B, 1}, {0x1F642, 12}, {0x301, 2}, {0x1B, 1}}),
-      "6 characters, 22 times: 🙂 U+1F642 12, a U+0061 3, 語 U+8A9E 3, U+0301 2, U+001B 1, U+200B 1");
-  CharacterCounts many;
-  for (char32_t c = 'A'; c < 'A' + 25; ++c) many[c] = 1;
-  EXPECT_TRUE(listing(many).ends_with(", T U+0054 1, ..."));
+TEST(FittingTokenizer, FollowsTheScript) {
+  const Strings japanese = {"私は昨日、東京に行きました。", "はい。", "", "それはとても良い本です。"};
+  EXPECT_EQ(fitting(japanese), BleuTokenizer::kChar);
+  EXPECT_EQ(fitting({"我昨天去了北京。", "这是一本很好的书。"}), BleuTokenizer::kChinese);
+  EXPECT_EQ(fitting({"ฉันไปตลาดเมื่อวานนี้ แล้วก็กลับบ้าน", "ใช่"}), BleuTokenizer::kChar);
+}
+
+TEST(FittingTokenizer, IsTheUsualOneForTextWithWords) {
+  for (const Strings& references :
+       {Strings{"It is late.", "Größe"}, Strings{"나는 어제 서울에 갔습니다."},
+        Strings{"私 は 昨日 、 東京 に 行き まし た 。"}, Strings{"It is 東京 again today"}, Strings{}})
+    EXPECT_EQ(fitting(references), BleuTokenizer::k13a);
 }
 
 }  // namespace
