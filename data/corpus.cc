@@ -2,13 +2,14 @@
 #include "data/corpus.h"
 
 #include <algorithm>
+#include <mutex>
 #include <utility>
 
 #include "data/corpus_arrays.h"
-#include "data/corpus_check.h"
 #include "data/corpus_format.h"
 #include "data/error.h"
 #include "data/files/file_format.h"
+#include "data/files/parallel_pieces.h"
 
 namespace ventris::data {
 
@@ -52,6 +53,51 @@ TokenFormat token_format(const TokenizerPair& tokenizers, const Tokenizer& of_si
           .vocabulary = tokenizers.shared()                ? "vocabulary"
                         : &of_side == &tokenizers.source() ? "source vocabulary"
                                                            : "target vocabulary"};
+}
+
+struct SideCount {
+  int64_t tokens = 0;
+  int longest = 0;
+
+  void add(const TokenView& sentence) {
+    for ([[maybe_unused]] const int32_t id : sentence) ++tokens;  // reading an id checks it
+    longest = std::max(longest, static_cast<int>(sentence.size()));
+  }
+  void add(const SideCount& other) {
+    tokens += other.tokens;
+    longest = std::max(longest, other.longest);
+  }
+};
+
+/// Reads all pairs of a part in parallel threads: their offsets, ids and weights, and whether together they
+/// are what the part says. Throws DataError kBadData, naming `path` and the part.
+void check_part(const SentencePairs& pairs, const CorpusPart& part, const std::string& path, int threads) {
+  constexpr int64_t kPiece = int64_t{1} << 16;  // pairs
+  SideCount source;
+  SideCount target;
+  std::mutex mutex;
+  for_pieces((part.pairs + kPiece - 1) / kPiece, threads, [&](int64_t piece) {
+    SideCount of_source;
+    SideCount of_target;
+    const int64_t end = std::min(part.first + part.pairs, part.first + (piece + 1) * kPiece);
+    for (int64_t pair = part.first + piece * kPiece; pair < end; ++pair) {
+      of_source.add(pairs.source[pair]);
+      of_target.add(pairs.target[pair]);
+      static_cast<void>(pairs.weight(pair));
+    }
+    const std::lock_guard lock(mutex);
+    source.add(of_source);
+    target.add(of_target);
+  });
+  const auto check = [&](const char* side, const SideCount& found, int64_t tokens, int longest) {
+    if (found.tokens == tokens && found.longest == longest) return;
+    fail(ErrorKind::kBadData,
+         "{}: the {} of {} has {} tokens and at most {} a sentence, but {} and {} are recorded. "
+         "Prepare the corpus again.",
+         path, side, part.name, found.tokens, found.longest, tokens, longest);
+  };
+  check("source", source, part.source_tokens, part.longest_source);
+  check("target", target, part.target_tokens, part.longest_target);
 }
 
 }  // namespace

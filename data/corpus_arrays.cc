@@ -82,11 +82,12 @@ StoredValidSet valid_set_of(const CorpusFile& file, const std::string& group, co
 }
 
 std::vector<StoredValidSet> valid_sets_of(const CorpusFile& file) {
-  std::vector<StoredValidSet> sets = {valid_set_of(
-      file, kValidGroup, part_of_json(file.reader.string_attribute("/", kValidAttribute), file.path()))};
+  const auto parts = [&](const char* attribute) {
+    return parts_of_json(file.reader.string_attribute("/", attribute), attribute, file.path());
+  };
+  std::vector<StoredValidSet> sets = {valid_set_of(file, kValidGroup, parts(kValidAttribute).front())};
   if (!file.reader.has_attribute("/", kMoreValidAttribute)) return sets;
-  for (const CorpusPart& part :
-       separate_parts_of_json(file.reader.string_attribute("/", kMoreValidAttribute), file.path())) {
+  for (const CorpusPart& part : parts(kMoreValidAttribute)) {
     if (part.name == sets.front().part.name)
       fail(ErrorKind::kBadData, "{}: two validation sets have the name {}. Prepare the corpus again.",
            file.path(), part.name);
@@ -149,7 +150,8 @@ int64_t CorpusFile::check_array(const std::string& name, ElementType type, size_
 
 CorpusArrays corpus_arrays(const CorpusFile& file) {
   CorpusArrays arrays;
-  arrays.parts = parts_of_json(file.reader.string_attribute("/", kPartsAttribute), file.path());
+  arrays.parts =
+      parts_of_json(file.reader.string_attribute("/", kPartsAttribute), kPartsAttribute, file.path());
   const CorpusPart train = sum_of(arrays.parts);
   arrays.train = pairs_in_group(file, "/train", train);
   arrays.valid_sets = valid_sets_of(file);

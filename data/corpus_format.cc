@@ -59,22 +59,6 @@ CorpusPart part_of(const Json& json, CorpusPart& before) {
   return part;
 }
 
-/// A set, whose name becomes that of groups and files.
-CorpusPart named(CorpusPart part) {
-  if (!is_corpus_name(part.name)) throw std::out_of_range("the name of a set is not of a-z, 0-9, _ and -");
-  return part;
-}
-
-template <typename Read>
-auto parsed(const std::string& json, const char* name, const std::string& path, const Read& read) {
-  try {
-    return read(read_ordered_json(json));
-  } catch (const std::exception& error) {  // of the library or number()
-    fail(ErrorKind::kBadData, "{}: the attribute {} does not describe pairs: {}. Prepare the corpus again.",
-         path, name, error.what());
-  }
-}
-
 }  // namespace
 
 std::string parts_json(const std::vector<CorpusPart>& parts) {
@@ -91,35 +75,28 @@ std::string more_valid_group(const std::string& name) {
   return "/more_valid/" + name;
 }
 
-std::vector<CorpusPart> parts_of_json(const std::string& json, const std::string& path) {
-  return parsed(json, kPartsAttribute, path, [](const Json& list) {
-    std::vector<CorpusPart> parts;
+std::vector<CorpusPart> parts_of_json(const std::string& json, const std::string& attribute,
+                                      const std::string& path) {
+  const bool are_sets = attribute != kPartsAttribute;
+  std::vector<CorpusPart> parts;
+  try {
+    const Json read = read_ordered_json(json);
     CorpusPart sum;
-    for (const Json& each : list) parts.push_back(part_of(each, sum));
-    if (parts.empty()) throw std::out_of_range("there is no corpus");
-    return parts;
-  });
-}
-
-std::vector<CorpusPart> separate_parts_of_json(const std::string& json, const std::string& path) {
-  return parsed(json, kMoreValidAttribute, path, [](const Json& list) {
-    std::vector<CorpusPart> parts;
-    for (const Json& each : list) {
-      CorpusPart none;
-      const CorpusPart part = named(part_of(each, none));
-      if (std::ranges::any_of(parts, [&](const CorpusPart& other) { return other.name == part.name; }))
+    for (const Json& each : attribute == kValidAttribute ? Json::array({read}) : read) {
+      if (are_sets) sum = {};
+      const CorpusPart part = part_of(each, sum);
+      if (are_sets && !is_corpus_name(part.name))
+        throw std::out_of_range("the name of a set is not of a-z, 0-9, _ and -");
+      if (are_sets && std::ranges::count(parts, part.name, &CorpusPart::name) > 0)
         throw std::out_of_range(fmt::format("{} is there twice", part.name));
       parts.push_back(part);
     }
-    return parts;
-  });
-}
-
-CorpusPart part_of_json(const std::string& json, const std::string& path) {
-  return parsed(json, kValidAttribute, path, [](const Json& each) {
-    CorpusPart none;
-    return named(part_of(each, none));
-  });
+    if (parts.empty()) throw std::out_of_range("there is none");
+  } catch (const std::exception& error) {  // of the library or number()
+    fail(ErrorKind::kBadData, "{}: the attribute {} does not describe pairs: {}. Prepare the corpus again.",
+         path, attribute, error.what());
+  }
+  return parts;
 }
 
 }  // namespace ventris::data

@@ -29,12 +29,11 @@ std::string more_valid_group(const std::string& name);
 
 std::string parts_json(const std::vector<CorpusPart>& parts);
 std::string part_json(const CorpusPart& part);
-/// The inverse. Throws DataError kBadData, naming `path`, for text that is not of this form, numbers below 0
-/// or with too large sums, a sentence longer than its part, and parts that do not follow each other, the
-/// first of them from pair 0 on.
-std::vector<CorpusPart> parts_of_json(const std::string& json, const std::string& path);
-CorpusPart part_of_json(const std::string& json, const std::string& path);
-/// Of parts each of which begins at pair 0, with different names that a group may have. Throws likewise.
-std::vector<CorpusPart> separate_parts_of_json(const std::string& json, const std::string& path);
+/// The inverse, of an attribute. Those of kPartsAttribute follow each other, the first from pair 0 on; the
+/// others begin at pair 0 each, with different names that a group may have. At least one. Throws DataError
+/// kBadData, naming `path`, for text that is not of this form, numbers below 0 or with too large sums, and a
+/// sentence longer than its part.
+std::vector<CorpusPart> parts_of_json(const std::string& json, const std::string& attribute,
+                                      const std::string& path);
 
 }  // namespace ventris::data

@@ -20,19 +20,18 @@ namespace {
 
 using Attribute = std::variant<std::string, int64_t, double>;
 
-/// Pieces end to end, and where they begin and end.
+/// Pieces of elements end to end, and where they begin and end.
 class PieceSpool {
  public:
   PieceSpool(const std::string& output, ElementType type)
       : elements_(output, type), offsets_(output, ElementType::kI64), width_(size_of(type)) {
     offsets_.append(&end_, 1);
   }
-  /// Ends a piece of elements that append() adds.
-  void end_piece(int64_t length) {
+  void append(const void* elements, int64_t length) {
+    elements_.append(elements, length);
     end_ += length;
     offsets_.append(&end_, 1);
   }
-  void append(const void* elements, int64_t count) { elements_.append(elements, count); }
   int64_t bytes() const {
     return elements_.size() * static_cast<int64_t>(width_) +
            offsets_.size() * static_cast<int64_t>(sizeof(int64_t));
@@ -56,14 +55,14 @@ class PairSpool {
       : narrow_(type == ElementType::kU16), tokens_(output, type) {}
 
   /// Also counts them in `part`.
-  void append(const CorpusRows& rows, CorpusPart& part) {
-    const int32_t* source = rows.source_tokens.data();
-    const int32_t* target = rows.target_tokens.data();
-    for (size_t i = 0; i < rows.source_lengths.size(); ++i) {
-      add_side(source, rows.source_lengths[i], part.source_tokens, part.longest_source);
-      add_side(target, rows.target_lengths[i], part.target_tokens, part.longest_target);
+  void append(const CorpusPairs& pairs, CorpusPart& part) {
+    const int32_t* source = pairs.source.tokens.data();
+    const int32_t* target = pairs.target.tokens.data();
+    for (size_t i = 0; i < pairs.source.lengths.size(); ++i) {
+      add_side(source, pairs.source.lengths[i], part.source_tokens, part.longest_source);
+      add_side(target, pairs.target.lengths[i], part.target_tokens, part.longest_target);
     }
-    part.pairs += std::ssize(rows.source_lengths);
+    part.pairs += std::ssize(pairs.source.lengths);
   }
   int64_t bytes() const { return tokens_.bytes(); }
   void copy_to(Hdf5Writer& writer, const std::string& group) {
@@ -78,7 +77,6 @@ class PairSpool {
     } else {
       tokens_.append(tokens, length);
     }
-    tokens_.end_piece(length);
     tokens += length;
     total += length;
     longest = std::max(longest, static_cast<int>(length));
@@ -89,31 +87,29 @@ class PairSpool {
   std::vector<uint16_t> ids_;
 };
 
-/// Lines of text end to end.
-class TextSpool {
+/// The lines of a side, one after the other.
+class SideLines {
  public:
-  explicit TextSpool(const std::string& output) : text_(output, ElementType::kU8) {}
-
-  void append(std::string_view& text, int64_t length) {
-    text_.append(text.data(), length);
-    text_.end_piece(length);
-    text.remove_prefix(static_cast<size_t>(length));
-  }
-  int64_t bytes() const { return text_.bytes(); }
-  void copy_to(Hdf5Writer& writer, const std::string& bytes, const std::string& offsets) {
-    text_.copy_to(writer, bytes, offsets);
+  explicit SideLines(const CorpusSide& side) : side_(side), text_(side.text.data()) {}
+  size_t size() const { return side_.text_lengths.size(); }
+  void append_next(PieceSpool& spool) {
+    const int64_t length = side_.text_lengths[next_++];
+    spool.append(text_, length);
+    text_ += length;
   }
 
  private:
-  PieceSpool text_;
+  const CorpusSide& side_;
+  const char* text_;
+  size_t next_ = 0;
 };
 
 /// A set of validation pairs.
 struct ValidSpool {
   CorpusPart part;
   PairSpool pairs;
-  TextSpool references;
-  std::optional<TextSpool> sources = {};
+  PieceSpool references;
+  std::optional<PieceSpool> sources = {};
 
   int64_t bytes() const { return pairs.bytes() + references.bytes() + (sources ? sources->bytes() : 0); }
   void copy_to(Hdf5Writer& writer, const std::string& group) {
@@ -123,19 +119,11 @@ struct ValidSpool {
   }
 };
 
-}  // namespace
-
-CorpusRows rows_of(const CorpusSide& source, const CorpusSide& target, const std::vector<float>& weights) {
-  return {.source_tokens = source.tokens,
-          .target_tokens = target.tokens,
-          .source_lengths = source.lengths,
-          .target_lengths = target.lengths,
-          .weights = weights,
-          .source_text = source.text,
-          .target_text = target.text,
-          .source_text_lengths = source.text_lengths,
-          .target_text_lengths = target.text_lengths};
+ElementType id_type(const TokenizerPair& tokenizers) {
+  return largest_vocabulary(tokenizers) <= kTwoByteVocabulary ? ElementType::kU16 : ElementType::kI32;
 }
+
+}  // namespace
 
 struct CorpusWriter::Impl {
   std::string output;
@@ -143,7 +131,7 @@ struct CorpusWriter::Impl {
   PairSpool train;
   std::deque<ValidSpool> valid_sets;
   std::optional<SpoolFile> weights;
-  std::optional<TextSpool> text;
+  std::optional<PieceSpool> text;
   std::vector<CorpusPart> parts;
   bool in_part = false;
   std::vector<std::pair<std::string, Attribute>> attributes;
@@ -155,36 +143,27 @@ struct CorpusWriter::Impl {
   int64_t bytes() const;
 };
 
-namespace {
-
-ElementType id_type(const TokenizerPair& tokenizers) {
-  return largest_vocabulary(tokenizers) <= kTwoByteVocabulary ? ElementType::kU16 : ElementType::kI32;
-}
-
-}  // namespace
-
 CorpusWriter::Impl::Impl(const std::string& path, const TokenizerPair& models, const CorpusContents& contents)
     : output(path), tokenizers(models), train(path, id_type(models)) {
   add_valid_set(kUnnamedValidSet);
   if (contents.weights) weights.emplace(path, ElementType::kF32);
-  if (contents.text) text.emplace(path);
+  if (contents.text) text.emplace(path, ElementType::kU8);
 }
 
 ValidSpool& CorpusWriter::Impl::add_valid_set(const std::string& name) {
-  const ElementType ids = id_type(tokenizers);
-  return valid_sets.emplace_back(
-      ValidSpool{.part = {.name = name}, .pairs = PairSpool(output, ids), .references = TextSpool(output)});
+  return valid_sets.emplace_back(ValidSpool{.part = {.name = name},
+                                            .pairs = PairSpool(output, id_type(tokenizers)),
+                                            .references = PieceSpool(output, ElementType::kU8)});
 }
 
+/// About those of the complete file.
 int64_t CorpusWriter::Impl::bytes() const {
-  constexpr int64_t kMetadata = int64_t{64} << 10;  // headers, attributes and what aligns arrays
-  int64_t sum = train.bytes() + static_cast<int64_t>(tokenizers.target().model().size()) + kMetadata;
+  int64_t sum = train.bytes() + static_cast<int64_t>(tokenizers.target().model().size());
   for (const ValidSpool& set : valid_sets) sum += set.bytes();
   if (!tokenizers.shared()) sum += static_cast<int64_t>(tokenizers.source().model().size());
   if (weights) sum += weights->size() * static_cast<int64_t>(sizeof(float));
   if (text) sum += text->bytes();
-  constexpr int64_t kBytesOfADigest = 250;  // less than those of a leaf and its share of a branch digest
-  return sum + sum / kBytesOfADigest;
+  return sum;
 }
 
 void CorpusWriter::Impl::write(Hdf5Writer& writer) {
@@ -232,21 +211,20 @@ void CorpusWriter::end_part(const std::string& details) {
   impl_->in_part = false;
 }
 
-void CorpusWriter::add_train(const CorpusRows& rows) {
+void CorpusWriter::add_train(const CorpusPairs& pairs) {
   if (!impl_->in_part) throw std::logic_error("training pairs of no corpus");
-  impl_->train.append(rows, impl_->parts.back());
-  const auto pairs = std::ssize(rows.source_lengths);
+  impl_->train.append(pairs, impl_->parts.back());
   if (impl_->weights) {
-    const std::vector<float> ones(rows.weights.empty() ? static_cast<size_t>(pairs) : 0, 1.0F);
-    impl_->weights->append(rows.weights.empty() ? ones.data() : rows.weights.data(), pairs);
+    std::vector<float> weights = pairs.weights;
+    weights.resize(pairs.source.lengths.size(), 1.0F);
+    impl_->weights->append(weights.data(), std::ssize(weights));
   }
-  if (impl_->text) {
-    std::string_view source = rows.source_text;
-    std::string_view target = rows.target_text;
-    for (size_t i = 0; i < rows.source_lengths.size(); ++i) {
-      impl_->text->append(source, rows.source_text_lengths[i]);
-      impl_->text->append(target, rows.target_text_lengths[i]);
-    }
+  if (!impl_->text) return;
+  SideLines source(pairs.source);
+  SideLines target(pairs.target);
+  for (size_t i = 0; i < source.size(); ++i) {
+    source.append_next(*impl_->text);
+    target.append_next(*impl_->text);
   }
 }
 
@@ -255,17 +233,17 @@ void CorpusWriter::begin_valid_set(const std::string& name) {
                         !impl_->valid_sets.front().sources;
   ValidSpool& set = is_first ? impl_->valid_sets.front() : impl_->add_valid_set(name);
   set.part.name = name;
-  set.sources.emplace(impl_->output);
+  set.sources.emplace(impl_->output, ElementType::kU8);
 }
 
-void CorpusWriter::add_valid(const CorpusRows& rows) {
+void CorpusWriter::add_valid(const CorpusPairs& pairs) {
   ValidSpool& set = impl_->valid_sets.back();
-  set.pairs.append(rows, set.part);
-  std::string_view target = rows.target_text;
-  for (const int64_t length : rows.target_text_lengths) set.references.append(target, length);
+  set.pairs.append(pairs, set.part);
+  SideLines references(pairs.target);
+  for (size_t i = 0; i < references.size(); ++i) references.append_next(set.references);
   if (!set.sources) return;
-  std::string_view source = rows.source_text;
-  for (const int64_t length : rows.source_text_lengths) set.sources->append(source, length);
+  SideLines sources(pairs.source);
+  for (size_t i = 0; i < sources.size(); ++i) sources.append_next(*set.sources);
 }
 
 void CorpusWriter::write_attribute(const std::string& name, const std::string& value) {
@@ -276,10 +254,6 @@ void CorpusWriter::write_attribute(const std::string& name, int64_t value) {
 }
 void CorpusWriter::write_attribute(const std::string& name, double value) {
   impl_->attributes.emplace_back(name, value);
-}
-
-int64_t CorpusWriter::bytes() const {
-  return impl_->bytes();
 }
 
 void CorpusWriter::commit() {

@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -12,24 +11,9 @@
 
 namespace ventris::data {
 
-/// Some sentence pairs, end to end.
-struct CorpusRows {
-  std::span<const int32_t> source_tokens;  // without marks
-  std::span<const int32_t> target_tokens;
-  std::span<const int64_t> source_lengths;  // [pairs]
-  std::span<const int64_t> target_lengths;
-  std::span<const float> weights;  // [pairs], or empty: all 1
-  // The text that was encoded, or empty without CorpusContents::text; for validation pairs target_text alone
-  // is required: the raw reference lines.
-  std::string_view source_text;
-  std::string_view target_text;
-  std::span<const int64_t> source_text_lengths;  // [pairs], bytes
-  std::span<const int64_t> target_text_lengths;
-};
-
 /// One side of some pairs, end to end.
 struct CorpusSide {
-  std::vector<int32_t> tokens;
+  std::vector<int32_t> tokens;  // without marks
   std::vector<int64_t> lengths;
   std::string text;
   std::vector<int64_t> text_lengths;
@@ -46,8 +30,13 @@ struct CorpusSide {
   }
 };
 
-/// Views of both sides and the weights, which may be empty.
-CorpusRows rows_of(const CorpusSide& source, const CorpusSide& target, const std::vector<float>& weights);
+/// Some pairs. The text is that which was encoded, and needed with CorpusContents::text; of validation pairs
+/// the target's, the raw reference, always, and the source's after begin_valid_set().
+struct CorpusPairs {
+  CorpusSide source;
+  CorpusSide target;
+  std::vector<float> weights = {};  // one a pair, or none: all 1
+};
 
 /// Arrays of a corpus file beside the tokens.
 struct CorpusContents {
@@ -69,19 +58,17 @@ class CorpusWriter {
   void begin_part(const std::string& name);
   /// `details`, a JSON object, is recorded with the part: its files, counts and options.
   void end_part(const std::string& details);
-  void add_train(const CorpusRows& rows);
+  void add_train(const CorpusPairs& pairs);
   /// The validation pairs that follow belong to this set, whose source text is kept. Pairs before the first
   /// such call are the set "valid", without source text.
   void begin_valid_set(const std::string& name);
-  void add_valid(const CorpusRows& rows);
+  void add_valid(const CorpusPairs& pairs);
 
   /// Attributes of "/".
   void write_attribute(const std::string& name, const std::string& value);
   void write_attribute(const std::string& name, int64_t value);
   void write_attribute(const std::string& name, double value);
 
-  /// Bytes that the complete file will need with what was added so far.
-  int64_t bytes() const;
   void commit();
   /// Hexadecimal, of the committed file.
   const std::string& digest() const;

@@ -2,7 +2,6 @@
 #include "data/pair_block.h"
 
 #include <algorithm>
-#include <optional>
 
 #include "data/error.h"
 #include "data/pair_encoder.h"
@@ -59,10 +58,6 @@ class LineTokens {
   std::vector<int32_t> before_nothing_;  // with the space after the tag, if the tokenizer keeps it
 };
 
-void add_characters(CharacterCounts& sum, const CharacterCounts& counts) {
-  for (const auto& [character, count] : counts) sum[character] += count;
-}
-
 }  // namespace
 
 CleanLine clean_line(std::string_view line, std::string& scratch, const std::string& path,
@@ -97,7 +92,6 @@ bool PairBlock::read(PairReader& reader) {
       if (source_lines_.size() == 0) {
         file_ = reader.file();
         first_line_ = reader.line_number();
-        first_had_mark_ = pair.had_mark;
       }
       source_lines_.add(pair.source);
       target_lines_.add(pair.target);
@@ -138,106 +132,64 @@ void PairBlock::encode(PairEncoder& encoder, const PairSet& set) {
     ++counts_.read;
     const size_t shorter = std::min(source_tokens.in(source_ids), target_tokens.in(target_ids));
     const size_t longer = std::max(source_ids.size(), target_ids.size());
-    const auto lengths = [&] {
-      return fmt::format("{} source and {} target tokens", source_ids.size(), target_ids.size());
-    };
     if (shorter == 0) {
       ++counts_.empty;
-      report_line(set, line, "empty", lengths());
       continue;
     }
     if (set.held_out != nullptr && (set.held_out->contains(key_of_line(source.text, options.drop_overlap)) ||
                                     set.held_out->contains(key_of_line(target.text, options.drop_overlap)))) {
       ++counts_.overlap;
-      report_line(set, line, "overlap", "a side is a line of the validation or a held-out text");
       continue;
     }
     if (longer > max_length) {
       ++counts_.too_long;
-      if (set.drop) {
-        report_line(set, line, "too_long", fmt::format("{}, at most {}", lengths(), max_length));
-        continue;
-      }
-      report_line(set, line, "cut", fmt::format("{}, at most {}", lengths(), max_length));
+      if (set.drop) continue;
       source_ids.resize(std::min(source_ids.size(), max_length));
       target_ids.resize(std::min(target_ids.size(), max_length));
     }
     if (set.drop && options.max_length_ratio > 0.0 &&
         static_cast<double>(longer + 1) > options.max_length_ratio * static_cast<double>(shorter + 1)) {
       ++counts_.bad_ratio;
-      report_line(set, line, "bad_ratio",
-                  fmt::format("{}, a ratio of at most {}", lengths(), options.max_length_ratio));
       continue;
     }
-    count_unknown(source_ids, encoded_source, encoder.source().tokenizer());
-    count_unknown(target_ids, encoded_target, encoder.target().tokenizer());
-    pairs_.push_back({.line = line,
-                      .key = set.drop && options.drop_duplicates != Likeness::kNone
+    pairs_.push_back({.key = set.drop && options.drop_duplicates != Likeness::kNone
                                  ? key_of_pair(source.text, target.text, options.drop_duplicates)
                                  : TextKey{},
                       .repaired_crlf = source.repaired_crlf || target.repaired_crlf,
-                      .repaired_nul = source.repaired_nul || target.repaired_nul,
-                      .repaired_bom = i == 0 && first_had_mark_});
-    weights_.push_back(read_weights_[i]);
-    source_.add(source_ids);
-    target_.add(target_ids);
+                      .repaired_nul = source.repaired_nul || target.repaired_nul});
+    kept_.weights.push_back(read_weights_[i]);
+    kept_.source.add(source_ids);
+    kept_.target.add(target_ids);
     if (keeps_text) {
-      source_.add_text(encoded_source);
-      target_.add_text(encoded_target);
+      kept_.source.add_text(encoded_source);
+      kept_.target.add_text(encoded_target);
     }
   }
-}
-
-void PairBlock::count_unknown(const std::vector<int32_t>& ids, std::string_view text,
-                              const Tokenizer& tokenizer) {
-  if (std::find(ids.begin(), ids.end(), tokenizer.unknown_id()) == ids.end()) return;
-  if (unknown_.empty() || unknown_.back().first != pairs_.size())
-    unknown_.emplace_back(pairs_.size(), CharacterCounts{});
-  tokenizer.count_unknown(text, unknown_.back().second);
 }
 
 void PairBlock::finish(KeySet* seen, const PairSet& set, const TokenizerPair& tokenizers) {
   if (seen != nullptr) {
-    std::vector<bool> removed(pairs_.size());
-    for (size_t i = 0; i < pairs_.size(); ++i) {
-      const std::optional<TextKey> before = seen->find_or_add(pairs_[i].key);
-      if (!before) continue;
-      removed[i] = true;
-      const bool is_equal = before->low == pairs_[i].key.low;
-      ++(is_equal ? counts_.duplicate : counts_.near_duplicate);
-      report_line(set, pairs_[i].line, is_equal ? "duplicate" : "near_duplicate",
-                  "a pair before it was kept");
-    }
-    if (counts_.duplicate + counts_.near_duplicate > 0) remove_pairs(removed);
+    std::vector<bool> removed;
+    for (const Pair& pair : pairs_) removed.push_back(!seen->insert(pair.key).second);
+    int64_t& count =
+        set.options.drop_duplicates == Likeness::kNear ? counts_.near_duplicate : counts_.duplicate;
+    count = std::ranges::count(removed, true);
+    if (count > 0) remove_pairs(removed);
   }
-  for (size_t i = 0; i < pairs_.size(); ++i) {
-    const Pair& pair = pairs_[i];
-    std::string reasons;
-    const auto count_repair = [&reasons](bool repaired, int64_t& count, const char* reason) {
-      if (!repaired) return;
-      ++count;
-      reasons += (reasons.empty() ? "" : ",") + std::string(reason);
-    };
-    count_repair(pair.repaired_crlf, counts_.repaired_crlf, "repaired_crlf");
-    count_repair(pair.repaired_nul, counts_.repaired_nul, "repaired_nul");
-    count_repair(pair.repaired_bom, counts_.repaired_bom, "repaired_bom");
-    if (!reasons.empty()) report_line(set, pair.line, reasons, "kept");
-    counts_.weights += static_cast<double>(weights_[i]);
-  }
-  for (const auto& [pair, characters] : unknown_) add_characters(counts_.unknown_characters, characters);
-  counts_.kept = static_cast<int64_t>(pairs_.size());
+  counts_.kept = std::ssize(pairs_);
+  counts_.repaired_crlf = std::ranges::count(pairs_, true, &Pair::repaired_crlf);
+  counts_.repaired_nul = std::ranges::count(pairs_, true, &Pair::repaired_nul);
+  for (const float weight : kept_.weights) counts_.weights += static_cast<double>(weight);
   const auto count_tokens = [&](const CorpusSide& side, const Tokenizer& tokenizer) {
-    counts_.unknown_tokens += std::count(side.tokens.begin(), side.tokens.end(), tokenizer.unknown_id());
+    counts_.unknown_tokens += std::ranges::count(side.tokens, tokenizer.unknown_id());
     return std::ssize(side.tokens);
   };
-  counts_.source_tokens = count_tokens(source_, tokenizers.source());
-  counts_.target_tokens = count_tokens(target_, tokenizers.target());
-  // Those of duplicates came after the others of the block.
-  std::ranges::stable_sort(reported_, {}, &std::pair<int64_t, std::string>::first);
+  counts_.source_tokens = count_tokens(kept_.source, tokenizers.source());
+  counts_.target_tokens = count_tokens(kept_.target, tokenizers.target());
 }
 
 void PairBlock::remove_pairs(const std::vector<bool>& removed) {
-  for (CorpusSide* const side : {&source_, &target_}) {
+  for (CorpusSide* const side : {&kept_.source, &kept_.target}) {
     remove_pieces(side->tokens, side->lengths, removed);
     if (!side->text_lengths.empty()) remove_pieces(side->text, side->text_lengths, removed);
   }
@@ -245,41 +197,15 @@ void PairBlock::remove_pairs(const std::vector<bool>& removed) {
   for (size_t i = 0; i < pairs_.size(); ++i) {
     if (removed[i]) continue;
     pairs_[kept] = pairs_[i];
-    weights_[kept++] = weights_[i];
+    kept_.weights[kept++] = kept_.weights[i];
   }
   pairs_.resize(kept);
-  weights_.resize(kept);
-  std::erase_if(unknown_, [&](const auto& entry) { return removed[entry.first]; });
-}
-
-void PairBlock::report_line(const PairSet& set, int64_t line, const std::string& reason,
-                            const std::string& detail) {
-  if (set.options.dropped_report.empty()) return;
-  reported_.emplace_back(
-      line, fmt::format("{}\t{}:{}\t{}\t{}\n", set.name, set.files[file_].source, line, reason, detail));
-}
-
-CorpusRows PairBlock::rows() const {
-  return rows_of(source_, target_, weights_);
-}
-
-std::string PairBlock::report() const {
-  std::string text;
-  for (const auto& [line, entry] : reported_) text += entry;
-  return text;
+  kept_.weights.resize(kept);
 }
 
 void add(PrepareCounts& sum, const PrepareCounts& counts) {
-  for (int64_t PrepareCounts::*const count :
-       {&PrepareCounts::read, &PrepareCounts::kept, &PrepareCounts::empty, &PrepareCounts::overlap,
-        &PrepareCounts::too_long, &PrepareCounts::bad_ratio, &PrepareCounts::duplicate,
-        &PrepareCounts::near_duplicate, &PrepareCounts::repaired_crlf, &PrepareCounts::repaired_nul,
-        &PrepareCounts::repaired_bom, &PrepareCounts::source_tokens, &PrepareCounts::target_tokens,
-        &PrepareCounts::unknown_tokens}) {
-    sum.*count += counts.*count;
-  }
+  for (const auto& [name, count] : kPrepareCounts) sum.*count += counts.*count;
   sum.weights += counts.weights;
-  add_characters(sum.unknown_characters, counts.unknown_characters);
 }
 
 }  // namespace ventris::data

@@ -39,8 +39,7 @@ class Lines {
 
 /// What is done with the pairs of a set.
 struct PairSet {
-  std::string name;  // "valid", or that of the corpus
-  bool drop;         // false: long pairs are truncated, not dropped
+  bool drop;  // false: long pairs are truncated, not dropped
   const std::vector<PairFiles>& files;
   const TrainingCorpus* corpus;  // null for validation
   const KeySet* held_out;        // lines that no side of a pair may be, or null
@@ -70,42 +69,30 @@ class PairBlock {
   void finish(KeySet* seen, const PairSet& set, const TokenizerPair& tokenizers);
 
   const PrepareCounts& counts() const { return counts_; }
-  /// The kept pairs: views into this block.
-  CorpusRows rows() const;
-  std::string report() const;  // lines for the file of dropped pairs
+  const CorpusPairs& kept() const { return kept_; }
   int64_t bytes_read() const { return bytes_read_; }
   int64_t pairs_read() const { return pairs_read_; }
 
  private:
   /// A kept pair.
   struct Pair {
-    int64_t line;
     TextKey key;
     bool repaired_crlf;
     bool repaired_nul;
-    bool repaired_bom;
   };
 
-  /// Counts the unknown characters of a side of the pair that comes next.
-  void count_unknown(const std::vector<int32_t>& ids, std::string_view text, const Tokenizer& tokenizer);
   void remove_pairs(const std::vector<bool>& removed);
-  void report_line(const PairSet& set, int64_t line, const std::string& reason, const std::string& detail);
 
   size_t file_ = 0;
   int64_t first_line_ = 1;
-  bool first_had_mark_ = false;
   int64_t bytes_read_ = 0;  // of the files up to here, and pairs
   int64_t pairs_read_ = 0;
   Lines source_lines_;
   Lines target_lines_;
   std::vector<float> read_weights_;
 
-  CorpusSide source_;  // of the kept pairs
-  CorpusSide target_;
-  std::vector<float> weights_;
+  CorpusPairs kept_;
   std::vector<Pair> pairs_;
-  std::vector<std::pair<size_t, CharacterCounts>> unknown_;  // of pairs_
-  std::vector<std::pair<int64_t, std::string>> reported_;    // by lines
   PrepareCounts counts_;
 };
 

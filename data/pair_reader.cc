@@ -73,7 +73,6 @@ bool PairReader::next_files() {
   }
   file_ = next_file_++;
   lines_ = 0;
-  columns_ = 0;
   source_ = std::make_unique<Input>(files_[file_].source);
   if (!files_[file_].target.empty()) target_ = std::make_unique<Input>(files_[file_].target);
   return true;
@@ -84,8 +83,6 @@ bool PairReader::next(RawPair& pair) {
   if (files_[file_].target.empty() ? next_columns(pair) : next_lines(pair)) {
     ++lines_;
     ++pairs_;
-    pair.had_mark =
-        lines_ == 1 && (source_->reader.had_mark() || (target_ != nullptr && target_->reader.had_mark()));
     if (weights_ != nullptr) read_weight(pair);
     return true;
   }
@@ -105,37 +102,19 @@ bool PairReader::next_lines(RawPair& pair) {
   }
   pair.source = source_->line;
   pair.target = target_->line;
-  pair.weight = 1.0F;
   return has_source;
 }
 
 bool PairReader::next_columns(RawPair& pair) {
   if (!source_->next()) return false;
   const std::string_view line = source_->line;
-  const size_t first = line.find('\t');
-  const size_t second = first == std::string_view::npos ? first : line.find('\t', first + 1);
-  const size_t third = second == std::string_view::npos ? second : line.find('\t', second + 1);
-  const size_t columns = 1 + static_cast<size_t>(first != std::string_view::npos) +
-                         static_cast<size_t>(second != std::string_view::npos) +
-                         static_cast<size_t>(third != std::string_view::npos);
-  if (lines_ == 0) columns_ = columns == 3 ? 3 : 2;
-  if (columns != columns_) {
-    fail(ErrorKind::kBadData,
-         "{}:{}: the line has {}{} columns; expected {}: source TAB target{}. The first line decides whether "
-         "there is a third column, the weight of the pair",
-         source_->reader.path(), lines_ + 1, columns, columns == 4 ? " or more" : "", columns_,
-         columns_ == 3 ? " TAB weight" : "");
+  const size_t tab = line.find('\t');
+  if (tab == std::string_view::npos || line.find('\t', tab + 1) != std::string_view::npos) {
+    fail(ErrorKind::kBadData, "{}:{}: the line has {} columns; expected 2: source TAB target",
+         source_->reader.path(), lines_ + 1, 1 + std::ranges::count(line, '\t'));
   }
-  pair.source = line.substr(0, first);
-  pair.target = line.substr(first + 1, columns == 3 ? second - first - 1 : std::string_view::npos);
-  pair.weight = 1.0F;
-  if (columns == 3) {
-    if (weights_ != nullptr) {
-      fail(ErrorKind::kUsage, "{} has a column of weights, and {} is given too; leave out one of them",
-           source_->reader.path(), weights_->reader.path());
-    }
-    pair.weight = parse_weight(line.substr(second + 1), source_->reader.path(), lines_ + 1);
-  }
+  pair.source = line.substr(0, tab);
+  pair.target = line.substr(tab + 1);
   return true;
 }
 
@@ -161,15 +140,6 @@ void PairReader::finish_files() {
     finished_bytes_ += (*input)->reader.bytes_read();
     input->reset();
   }
-}
-
-bool have_weight_column(const std::vector<PairFiles>& files) {
-  return std::ranges::any_of(files, [](const PairFiles& pair) {
-    if (!pair.target.empty()) return false;
-    TextReader reader(pair.source);
-    std::string line;
-    return reader.next(line) && std::ranges::count(line, '\t') == 2;
-  });
 }
 
 int64_t PairReader::bytes_read() const {

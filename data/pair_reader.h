@@ -26,12 +26,11 @@ struct RawPair {
   std::string source;
   std::string target;
   float weight = 1.0F;
-  bool had_mark = false;  // a byte order mark was removed from a side
 };
 
 /// Reads sentence pairs of a list of files in order. Errors: those of TextReader; DataError kBadData if files
-/// differ in their number of lines (naming both numbers) or have none, for a line of a file of columns
-/// without the number of columns of the first, and for a weight that is not a finite number of at least 0.
+/// differ in their number of lines (naming both numbers) or have none, for a line without two columns of a
+/// file of columns, and for a weight that is not a finite number of at least 0.
 class PairReader {
  public:
   /// `weights`: a file with a number for each pair, or "". Throws if any file cannot be opened.
@@ -72,14 +71,10 @@ class PairReader {
   int64_t lines_ = 0;
   int64_t pairs_ = 0;
   int64_t finished_bytes_ = 0;
-  size_t columns_ = 0;  // of the file, known after its first line
   std::unique_ptr<Input> source_;
   std::unique_ptr<Input> target_;
   std::unique_ptr<Input> weights_;
   std::vector<InputFile> finished_;
 };
-
-/// Whether one of the files has a column of weights, by its first line.
-bool have_weight_column(const std::vector<PairFiles>& files);
 
 }  // namespace ventris::data

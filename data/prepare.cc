@@ -9,7 +9,6 @@
 
 #include "data/corpus_writer.h"
 #include "data/error.h"
-#include "data/files/atomic_file.h"
 #include "data/ordered_pipeline.h"
 #include "data/pair_block.h"
 #include "data/pair_encoder.h"
@@ -22,47 +21,18 @@ namespace ventris::data {
 
 namespace {
 
-/// The file of dropped and repaired pairs, if requested; gets its name at commit().
-class DroppedReport {
- public:
-  explicit DroppedReport(const std::string& path) {
-    if (!path.empty()) file_.emplace(path);
-  }
-  void append(const std::string& text) {
-    if (file_) file_->write(text);
-  }
-  void commit() {
-    if (file_) file_->commit();
-  }
-
- private:
-  std::optional<AtomicFile> file_;
-};
-
 /// Lines that no side of a training pair may be: those of validation and of the held-out files.
 KeySet held_out_lines(const PrepareOptions& options) {
-  const Likeness likeness = options.drop_overlap;
-  KeySet keys(likeness);
-  const auto add_lines = [&](const std::string& path) {
+  KeySet keys;
+  std::vector<std::string> paths = paths_of(all_valid_files(options));
+  paths.insert(paths.end(), options.held_out.begin(), options.held_out.end());
+  std::string line;
+  std::string scratch;
+  for (const std::string& path : paths) {
     TextReader reader(path);
-    std::string line;
-    std::string scratch;
     while (reader.next(line)) {
-      const CleanLine clean = clean_line(line, scratch, reader.path(), reader.line_number());
-      if (!clean.text.empty()) keys.find_or_add(key_of_line(clean.text, likeness));
-    }
-  };
-  for (const std::string& path : options.held_out) add_lines(path);
-  const std::vector<PairFiles> valid = all_valid_files(options);
-  PairReader reader(valid, "");
-  RawPair pair;
-  while (reader.next_files()) {
-    while (reader.next(pair)) {
-      for (const std::string& line : {pair.source, pair.target}) {
-        std::string scratch;
-        const CleanLine clean = clean_line(line, scratch, valid[reader.file()].source, reader.line_number());
-        if (!clean.text.empty()) keys.find_or_add(key_of_line(clean.text, likeness));
-      }
+      const CleanLine clean = clean_line(line, scratch, path, reader.line_number());
+      if (!clean.text.empty()) keys.insert(key_of_line(clean.text, options.drop_overlap));
     }
   }
   return keys;
@@ -79,39 +49,35 @@ size_t cached_words(int threads) {
 /// Reads and encodes sets of pairs, one after the other.
 class SetEncoder {
  public:
-  SetEncoder(const PrepareOptions& options, const TokenizerPair& tokenizers, DroppedReport& report)
+  SetEncoder(const PrepareOptions& options, const TokenizerPair& tokenizers)
       : options_(options),
         tokenizers_(tokenizers),
-        report_(report),
         encoders_(static_cast<size_t>(options.threads),
-                  PairEncoder(tokenizers, cached_words(options.threads))),
-        seen_(options.drop_duplicates) {
+                  PairEncoder(tokenizers, cached_words(options.threads))) {
     progress_.all_bytes = bytes_of(all_valid_files(options));
     for (const TrainingCorpus& corpus : options.corpora) {
       progress_.all_bytes += bytes_of(corpus.files);
     }
   }
 
-  /// `write` takes the rows of each block.
+  /// `write` takes the kept pairs of each block.
   template <typename Write>
   SetRecord encode(const PairSet& set, const Write& write) {
     SetRecord record;
     PairReader reader(set.files, set.corpus == nullptr ? "" : set.corpus->weights);
     const bool finds_duplicates = set.drop && options_.drop_duplicates != Likeness::kNone;
     const PrepareProgress before = progress_;
-    OrderedPipeline<PairBlock> pipeline(
+    run_in_order<PairBlock>(
         options_.threads, [&](PairBlock& block) { return block.read(reader); },
         [&](PairBlock& block, size_t worker) { block.encode(encoders_[worker], set); },
         [&](PairBlock& block) {
           block.finish(finds_duplicates ? &seen_ : nullptr, set, tokenizers_);
-          write(block.rows());
-          report_.append(block.report());
+          write(block.kept());
           add(record.counts, block.counts());
           progress_.pairs = before.pairs + block.pairs_read();
           progress_.bytes = before.bytes + block.bytes_read();
           if (options_.progress) options_.progress(progress_);
         });
-    pipeline.run();
     record.inputs = reader.finished();
     return record;
   }
@@ -120,7 +86,6 @@ class SetEncoder {
  private:
   const PrepareOptions& options_;
   const TokenizerPair& tokenizers_;
-  DroppedReport& report_;
   std::vector<PairEncoder> encoders_;  // one for each thread
   KeySet seen_;                        // pairs kept so far
   PrepareProgress progress_{.phase = "tokenizing", .pairs = 0, .bytes = 0, .all_bytes = 0};
@@ -131,7 +96,7 @@ void check_some_remain(const TrainingCorpus& corpus, const PrepareCounts& counts
   if (counts.kept > 0 && counts.weights == 0.0) {
     fail(ErrorKind::kBadData,
          "the weights of all {} training pairs of {} are 0, so that training would learn nothing of them; "
-         "expected is at least one above 0. Check the file or column of weights, or leave it out",
+         "expected is at least one above 0. Check the file of weights, or leave it out",
          counts.kept, corpus.name);
   }
   if (counts.kept > 0) return;
@@ -158,62 +123,45 @@ void check_readable(const PrepareOptions& options) {
   }
 }
 
-bool any_is_weighted(const std::vector<TrainingCorpus>& corpora) {
-  bool weighted = false;
-  for (const TrainingCorpus& corpus : corpora) {
-    weighted = weighted || !corpus.weights.empty() || have_weight_column(corpus.files);
-  }
-  return weighted;
-}
-
 }  // namespace
 
 PrepareReport prepare(const PrepareOptions& options) {
   check_options(options);
-  DroppedReport report(options.dropped_report);
   check_readable(options);
-  int64_t input_bytes = 0;
-  for (const TrainingCorpus& corpus : options.corpora) input_bytes += bytes_of(corpus.files);
-  check_room(options, input_bytes);
-
   const PreparedTokenizers prepared = make_tokenizers(options);
   const TokenizerPair& tokenizers = prepared.tokenizers;
   check_tags(options, tokenizers);
   std::optional<KeySet> held_out;
   if (options.drop_overlap != Likeness::kNone) held_out.emplace(held_out_lines(options));
-  const bool weighted = any_is_weighted(options.corpora);
+  const bool weighted = std::ranges::any_of(
+      options.corpora, [](const TrainingCorpus& corpus) { return !corpus.weights.empty(); });
   CorpusWriter writer(options.output, tokenizers, {.weights = weighted, .text = options.keep_text});
-  SetEncoder encoder(options, tokenizers, report);
+  SetEncoder encoder(options, tokenizers);
   PrepareReport result;
   SetRecord train;
   for (const TrainingCorpus& corpus : options.corpora) {
     writer.begin_part(corpus.name);
-    const SetRecord record = encoder.encode({.name = corpus.name,
-                                             .drop = true,
+    const SetRecord record = encoder.encode({.drop = true,
                                              .files = corpus.files,
                                              .corpus = &corpus,
                                              .held_out = held_out ? &*held_out : nullptr,
                                              .options = options},
-                                            [&](const CorpusRows& rows) { writer.add_train(rows); });
+                                            [&](const CorpusPairs& pairs) { writer.add_train(pairs); });
     check_some_remain(corpus, record.counts, options);
     writer.end_part(part_details(corpus, record, options));
     add(train.counts, record.counts);
     train.inputs.insert(train.inputs.end(), record.inputs.begin(), record.inputs.end());
     result.corpora.push_back({corpus, record.counts});
   }
-  const auto encode_valid = [&](const std::string& name, const std::vector<PairFiles>& files) {
-    return encoder.encode({.name = name,
-                           .drop = false,
-                           .files = files,
-                           .corpus = nullptr,
-                           .held_out = nullptr,
-                           .options = options},
-                          [&](const CorpusRows& rows) { writer.add_valid(rows); });
+  const auto encode_valid = [&](const std::vector<PairFiles>& files) {
+    return encoder.encode(
+        {.drop = false, .files = files, .corpus = nullptr, .held_out = nullptr, .options = options},
+        [&](const CorpusPairs& pairs) { writer.add_valid(pairs); });
   };
-  SetRecord valid = encode_valid(kUnnamedValidSet, options.valid);
+  SetRecord valid = encode_valid(options.valid);
   for (const NamedValidSet& set : options.valid_sets) {
     writer.begin_valid_set(set.name);
-    const SetRecord record = encode_valid(set.name, {set.files});
+    const SetRecord record = encode_valid({set.files});
     if (record.counts.kept == 0)
       fail(ErrorKind::kBadData, "no pair of the validation set {} has tokens on both sides", set.name);
     add(valid.counts, record.counts);
@@ -223,7 +171,6 @@ PrepareReport prepare(const PrepareOptions& options) {
   writing.phase = "writing";
   if (options.progress) options.progress(writing);
   write_attributes(writer, options, tokenizers, train, valid);
-  report.commit();
   writer.commit();
   result.train = train.counts;
   result.valid = valid.counts;

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "data/text/tokenizer_pair.h"
@@ -12,8 +13,7 @@
 namespace ventris::data {
 
 /// Two files of which line i of one translates line i of the other; or, without `target`, one file of two
-/// columns, source TAB target. If the first line of such a file has a third column, all lines must have it:
-/// it is the pair's weight. "-" is the standard input.
+/// columns, source TAB target.
 struct PairFiles {
   std::string source;
   std::string target;
@@ -27,7 +27,7 @@ struct NamedValidSet {
 
 /// One of the corpora to train on. A tag, with a space after it, is put before each line of its side.
 struct TrainingCorpus {
-  std::string name;  // of a-z, 0-9, _ and -
+  std::string name;  // is_corpus_name()
   std::vector<PairFiles> files;
   std::string weights = "";  // a file with a number for each pair of all files: the weight of its loss
   std::string source_tag = "";
@@ -63,8 +63,7 @@ struct PrepareOptions {
   std::vector<std::string> held_out;           // files of such lines
   bool keep_text = false;                      // writes the text that was encoded, too
   int threads = 1;
-  std::string output;          // corpus.h5
-  std::string dropped_report;  // file: one line for each dropped or repaired pair; "": no file
+  std::string output;                                    // corpus.h5
   std::function<void(const PrepareProgress&)> progress;  // called about every block of pairs; may be empty
 };
 
@@ -78,16 +77,30 @@ struct PrepareCounts {
   int64_t too_long = 0;
   int64_t bad_ratio = 0;
   int64_t duplicate = 0;
-  int64_t near_duplicate = 0;
-  int64_t repaired_crlf = 0;  // kept; a carriage return before the line end removed
-  int64_t repaired_nul = 0;   // kept; NUL bytes replaced by spaces
-  int64_t repaired_bom = 0;   // kept; a byte order mark at the beginning of a file removed
-  double weights = 0.0;       // sum over kept pairs
-  int64_t source_tokens = 0;  // of kept pairs, without marks
+  int64_t near_duplicate = 0;  // all repetitions with Likeness::kNear
+  int64_t repaired_crlf = 0;   // kept; a carriage return before the line end removed
+  int64_t repaired_nul = 0;    // kept; NUL bytes replaced by spaces
+  double weights = 0.0;        // sum over kept pairs
+  int64_t source_tokens = 0;   // of kept pairs, without marks
   int64_t target_tokens = 0;
   int64_t unknown_tokens = 0;
-  CharacterCounts unknown_characters;  // of kept pairs
 };
+
+/// The counts by their names in a corpus file. "dropped_too_long" is "cut_too_long" of validation pairs.
+inline constexpr std::pair<const char*, int64_t PrepareCounts::*> kPrepareCounts[] = {
+    {"pairs", &PrepareCounts::kept},
+    {"pairs_read", &PrepareCounts::read},
+    {"dropped_empty", &PrepareCounts::empty},
+    {"dropped_too_long", &PrepareCounts::too_long},
+    {"dropped_bad_ratio", &PrepareCounts::bad_ratio},
+    {"dropped_overlap", &PrepareCounts::overlap},
+    {"dropped_duplicate", &PrepareCounts::duplicate},
+    {"dropped_near_duplicate", &PrepareCounts::near_duplicate},
+    {"repaired_crlf", &PrepareCounts::repaired_crlf},
+    {"repaired_nul", &PrepareCounts::repaired_nul},
+    {"source_words", &PrepareCounts::source_tokens},
+    {"target_words", &PrepareCounts::target_tokens},
+    {"unknown_words", &PrepareCounts::unknown_tokens}};
 
 struct PreparedCorpus {
   TrainingCorpus corpus;
@@ -106,7 +119,7 @@ struct PrepareReport {
 };
 
 /// Reads, checks and tokenizes parallel text on `threads` cores with memory that does not grow with the
-/// corpus, except by about 20 bytes for each kept pair to find duplicates, and for each held-out line, and
+/// corpus, except by about 45 bytes for each kept pair to find duplicates, and for each held-out line, and
 /// writes one corpus file. A tokenizer is trained in a child process on a sample of the sentences, of two one
 /// after the other. On failure
 /// nothing remains at `output`. Validation pairs are never dropped for length or ratio, only truncated at

@@ -17,23 +17,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// Counts and their names in the attributes, after that of the set.
-std::vector<std::pair<std::string, int64_t>> named_counts(const PrepareCounts& counts, bool drops) {
-  return {{"pairs", counts.kept},
-          {"pairs_read", counts.read},
-          {"dropped_empty", counts.empty},
-          {drops ? "dropped_too_long" : "cut_too_long", counts.too_long},
-          {"dropped_bad_ratio", counts.bad_ratio},
-          {"dropped_overlap", counts.overlap},
-          {"dropped_duplicate", counts.duplicate},
-          {"dropped_near_duplicate", counts.near_duplicate},
-          {"repaired_crlf", counts.repaired_crlf},
-          {"repaired_nul", counts.repaired_nul},
-          {"source_words", counts.source_tokens},
-          {"target_words", counts.target_tokens},
-          {"unknown_words", counts.unknown_tokens}};
-}
-
 /// Names without folders and digests of the text: equal text in another folder gives an equal corpus file.
 Json provenance(const std::vector<InputFile>& inputs) {
   Json list = Json::array();
@@ -64,7 +47,7 @@ std::string part_details(const TrainingCorpus& corpus, const SetRecord& record,
   const PrepareCounts& counts = record.counts;
   Json details;
   details["inputs"] = provenance(record.inputs);
-  for (const auto& [name, count] : named_counts(counts, true)) details[name] = count;
+  for (const auto& [name, count] : kPrepareCounts) details[name] = counts.*count;
   details["weights_mean"] = counts.kept == 0 ? 0.0 : counts.weights / static_cast<double>(counts.kept);
   details["source_tag"] = corpus.source_tag;
   details["target_tag"] = corpus.target_tag;
@@ -78,8 +61,10 @@ std::string part_details(const TrainingCorpus& corpus, const SetRecord& record,
 void write_attributes(CorpusWriter& writer, const PrepareOptions& options, const TokenizerPair& tokenizers,
                       const SetRecord& train, const SetRecord& valid) {
   for (const auto& [set, record] : {std::pair("train", &train), {"valid", &valid}}) {
-    for (const auto& [name, count] : named_counts(record->counts, record == &train)) {
-      writer.write_attribute(fmt::format("{}_{}", set, name), count);
+    for (const auto& [name, count] : kPrepareCounts) {
+      const bool is_cut = count == &PrepareCounts::too_long && record == &valid;
+      writer.write_attribute(fmt::format("{}_{}", set, is_cut ? "cut_too_long" : name),
+                             record->counts.*count);
     }
   }
   writer.write_attribute("max_length", int64_t{options.max_length});

@@ -1,9 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "data/prepare_tokenizer.h"
 
+#include <fcntl.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
 #include <cstring>
+#include <exception>
 #include <filesystem>
+#include <functional>
 #include <set>
 #include <string_view>
 #include <system_error>
@@ -11,9 +22,10 @@
 #include <vector>
 
 #include "data/error.h"
+#include "data/files/file_io.h"
 #include "data/pair_block.h"
 #include "data/pair_reader.h"
-#include "data/prepare_child.h"
+#include "data/prepare_checks.h"
 #include "data/text/sentencepiece_format.h"
 
 namespace ventris::data {
@@ -55,17 +67,12 @@ class Sample {
   int64_t index_ = 0;
 };
 
-Sample sample_sentences(const PrepareOptions& options, Sides sides, const ProgressCall& progress) {
+Sample sample_sentences(const PrepareOptions& options, Sides sides) {
   Sample sample(options.tokenizer.max_sentences, sides);
-  PrepareProgress report{.phase = "reading", .pairs = 0, .bytes = 0, .all_bytes = 0};
-  for (const TrainingCorpus& corpus : options.corpora) {
-    report.all_bytes += bytes_of(corpus.files);
-  }
   RawPair pair;
   std::string source_scratch;
   std::string target_scratch;
-  int64_t pairs_before = 0;
-  int64_t bytes_before = 0;
+  int64_t pairs = 0;
   for (const TrainingCorpus& corpus : options.corpora) {
     PairReader reader(corpus.files, corpus.weights);
     while (reader.next_files()) {
@@ -77,14 +84,10 @@ Sample sample_sentences(const PrepareOptions& options, Sides sides, const Progre
         const CleanLine source = clean_line(pair.source, source_scratch, source_path, reader.line_number());
         const CleanLine target = clean_line(pair.target, target_scratch, target_path, reader.line_number());
         sample.take(source.text, target.text);
-        if (reader.pairs() % kPairsBetweenReports != 0) continue;
-        report.pairs = pairs_before + reader.pairs();
-        report.bytes = bytes_before + reader.bytes_read();
-        progress(report);
+        if (++pairs % kPairsBetweenReports == 0 && options.progress)
+          options.progress({.phase = "reading", .pairs = pairs, .bytes = 0, .all_bytes = 0});
       }
     }
-    pairs_before += reader.pairs();
-    bytes_before += reader.bytes_read();
   }
   return sample;
 }
@@ -136,24 +139,83 @@ std::string train_on(const Sample& sample, const TokenizerTraining& training, Si
   }
 }
 
+/// Runs `work` in a child process (fork without exec), so that the system gets back all memory that the work
+/// takes, and returns what it returns. SentencePiece ends a process by exit() where it cannot go on, and a
+/// want of memory in its threads ends it by a signal. The child ends together with this process, which must
+/// have one thread. Throws the DataError of the work; kBadData for exit(), kUnavailable for a signal.
+std::string run_in_child(const std::function<std::string()>& work) {
+  std::array<int, 2> ends{};
+  if (::pipe2(ends.data(), O_CLOEXEC) != 0)
+    fail(ErrorKind::kIo, "cannot create a pipe: {}", system_reason(errno));
+  const FileHandle from(ends[0]);
+  FileHandle to(ends[1]);
+  const auto end_with = [&](int kind, const std::string& text) {  // kind 0: the result
+    const std::string all = static_cast<char>(kind) + text;
+    for (size_t at = 0; at < all.size();) {
+      const ssize_t done = ::write(to.fd(), all.data() + at, all.size() - at);
+      if (done < 0 && errno != EINTR) ::abort();
+      at += static_cast<size_t>(std::max<ssize_t>(done, 0));
+    }
+    ::_exit(0);
+  };
+  const pid_t parent = ::getpid();
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (::getppid() != parent) ::_exit(1);
+    std::set_terminate(std::abort);
+    try {
+      end_with(0, work());
+    } catch (const DataError& error) {
+      end_with(static_cast<int>(error.kind()), error.what());
+    } catch (...) {
+      ::abort();  // as the library does in its threads
+    }
+    ::_exit(1);
+  }
+  if (child < 0) {
+    fail(ErrorKind::kIo,
+         "cannot start a process to train the tokenizer: {}; raise the limits on processes (ulimit -u, "
+         "pids.max) or on memory",
+         system_reason(errno));
+  }
+  to.close();
+  std::string answer;
+  std::array<char, 1 << 16> piece{};
+  for (ssize_t done = 0; (done = ::read(from.fd(), piece.data(), piece.size())) != 0;) {
+    if (done < 0 && errno != EINTR) break;
+    answer.append(piece.data(), static_cast<size_t>(std::max<ssize_t>(done, 0)));
+  }
+  int status = 0;
+  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  if (WIFSIGNALED(status)) {
+    fail(
+        ErrorKind::kUnavailable,
+        "the process that trains the tokenizer was ended by signal {} ({}), perhaps for want of memory: train "
+        "on fewer sentences (--tokenizer-sentences), or free memory",
+        WTERMSIG(status), ::strsignal(WTERMSIG(status)));
+  }
+  if (WEXITSTATUS(status) != 0) {
+    fail(ErrorKind::kBadData,
+         "SentencePiece cannot train a tokenizer on this text, for the reason above. Check that the text has "
+         "characters other than blanks, and that --tokenizer-sentences is large enough. Nothing was written");
+  }
+  if (answer.front() != 0) throw DataError(static_cast<ErrorKind>(answer.front()), answer.substr(1));
+  return answer.substr(1);
+}
+
 TrainedModel train_in_child(const PrepareOptions& options, Sides sides) {
-  std::string answer = run_in_child(
-      [&](const ProgressCall& progress) {
-        const Sample sample = sample_sentences(options, sides, progress);
-        const auto sentences = static_cast<int64_t>(sample.sentences().size());
-        const int64_t pairs = sides == Sides::kBoth ? sentences / 2 : sentences;
-        progress({.phase = training_phase(sides), .pairs = pairs, .bytes = 0, .all_bytes = 0});
-        std::string result(sizeof(sentences), '\0');
-        std::memcpy(result.data(), &sentences, sizeof(sentences));
-        return result + train_on(sample, training_of(options, sides), sides);
-      },
-      options.progress,
-      "SentencePiece cannot train a tokenizer on this text, for the reason above. Check that the text has "
-      "characters other than blanks, and that --tokenizer-sentences is large enough. Nothing was written");
-  int64_t sentences = 0;
-  std::memcpy(&sentences, answer.data(), sizeof(sentences));
-  answer.erase(0, sizeof(sentences));
-  return {std::move(answer), sentences};
+  std::string answer = run_in_child([&] {
+    const Sample sample = sample_sentences(options, sides);
+    const auto sentences = std::ssize(sample.sentences());
+    const int64_t pairs = sides == Sides::kBoth ? sentences / 2 : sentences;
+    if (options.progress)
+      options.progress({.phase = training_phase(sides), .pairs = pairs, .bytes = 0, .all_bytes = 0});
+    return fmt::format("{}\n{}", sentences, train_on(sample, training_of(options, sides), sides));
+  });
+  const size_t end = answer.find('\n');
+  return {answer.substr(end + 1), std::stoll(answer.substr(0, end))};
 }
 
 }  // namespace
@@ -179,9 +241,9 @@ PreparedTokenizers make_tokenizers(const PrepareOptions& options) {
     return {TokenizerPair(options.tokenizer_models, options.tokenizer_model), 0, 0};
   }
   if (!options.tokenizer_model.empty()) {
-    Tokenizer given = Tokenizer::from_file_of_model_or_words(options.tokenizer_model);
+    Tokenizer given = Tokenizer::from_file(options.tokenizer_model);
     if (options.source_tokenizer_model.empty()) return {TokenizerPair(std::move(given)), 0, 0};
-    return {{Tokenizer::from_file_of_model_or_words(options.source_tokenizer_model), std::move(given)}, 0, 0};
+    return {{Tokenizer::from_file(options.source_tokenizer_model), std::move(given)}, 0, 0};
   }
   const bool shared = options.source_vocab_size == 0;
   TrainedModel source;
@@ -210,14 +272,10 @@ void check_tags(const PrepareOptions& options, const TokenizerPair& tokenizers) 
 
 int64_t bytes_of(const std::vector<PairFiles>& files) {
   int64_t bytes = 0;
-  const auto add = [&](const std::string& path) {
+  for (const std::string& path : paths_of(files)) {
     std::error_code error;
     const auto size = std::filesystem::file_size(path, error);
     if (!error) bytes += static_cast<int64_t>(size);
-  };
-  for (const PairFiles& pair : files) {
-    add(pair.source);
-    if (!pair.target.empty()) add(pair.target);
   }
   return bytes;
 }

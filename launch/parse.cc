@@ -246,27 +246,20 @@ void check_needs(const Command& command, const Values& before, const Values& fla
 }
 
 /// No input may be overwritten.
-void check_outputs(const Command& command, const Values& flags, const Values& from_file) {
-  constexpr const char* kOutputs[] = {"output", "dropped-report"};
-  for (const char* name : kOutputs) {
-    const std::string output = flags.count(name) > 0 ? given_text(flags, name) : given_text(from_file, name);
-    std::error_code error;  // of a missing file
-    if (output.empty() || !std::filesystem::is_regular_file(output, error)) continue;
-    const auto compare = [&](const Values& values) {
-      for (const auto& [other, words] : values) {
-        const Option* const option = command.options.find(other);
-        if (other == name) continue;
-        if (option != nullptr && option->placeholder == "TEXT") continue;
-        for (const std::string& word : words) {
-          if (!std::filesystem::equivalent(word, output, error)) continue;
-          const bool is_output = std::ranges::find(kOutputs, other) != std::end(kOutputs);
-          fail(ExitCode::kUsage, "--{} {}: is also the {} of --{}; give another file", name, output,
-               is_output ? "file" : "input", other);
-        }
+void check_output_is_no_input(const Command& command, const Values& flags, const Values& from_file) {
+  const std::string name = "output";
+  const std::string output = given_text(flags.contains(name) ? flags : from_file, name);
+  std::error_code error;  // of a missing file
+  if (output.empty() || !std::filesystem::is_regular_file(output, error)) return;
+  for (const Values* values : {&flags, &from_file}) {
+    for (const auto& [other, words] : *values) {
+      const Option* const option = command.options.find(other);
+      if (other == name || (option != nullptr && option->placeholder == "TEXT")) continue;
+      for (const std::string& word : words) {
+        if (!std::filesystem::equivalent(word, output, error)) continue;
+        fail(ExitCode::kUsage, "--{} {}: is also the input of --{}; give another file", name, output, other);
       }
-    };
-    compare(flags);
-    compare(from_file);
+    }
   }
 }
 
@@ -288,7 +281,7 @@ void parse_options(const Command& command, const std::vector<std::string>& words
       fail(ExitCode::kUsage, "--{} and --{} exclude each other; give one of them", option.name, other);
     }
   }
-  check_outputs(command, flags, from_file);
+  check_output_is_no_input(command, flags, from_file);
   const std::string preset =
       flags.count("preset") > 0 ? given_text(flags, "preset") : given_text(from_file, "preset");
   if (command.before_store) command.before_store(preset);

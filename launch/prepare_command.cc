@@ -9,12 +9,10 @@
 #include "backend/error.h"
 #include "comm/affinity.h"
 #include "data/prepare.h"
-#include "data/text/tokenizer.h"
 #include "data/text/tokenizer_training.h"
 #include "launch/command.h"
 #include "launch/job.h"
 #include "launch/output.h"
-#include "launch/prepare_progress.h"
 #include "launch/prepare_report.h"
 #include "launch/prepare_sets.h"
 #include "trainer/exchange/import.h"
@@ -75,26 +73,12 @@ void complete_tokenizer(PrepareCommandOptions& options) {
   }
 }
 
-void tell_missing_begin(const data::PrepareOptions& prepare, const Job& job) {
-  const data::Tokenizer tokenizer =
-      prepare.tokenizer_models.target.empty()
-          ? data::Tokenizer::from_file_of_model_or_words(prepare.tokenizer_model)
-          : data::Tokenizer(prepare.tokenizer_models.target, prepare.tokenizer_model);
-  if (tokenizer.has_begin()) return;
-  say(job,
-      fmt::format("{} has no begin mark: the decoder of a model that is trained with it begins without an "
-                  "embedding, from zeros (train --begin-embedding)",
-                  prepare.tokenizer_model));
-}
-
 int run_prepare(PrepareCommandOptions& options, const Job& job) {
   data::PrepareOptions& prepare = options.prepare;
   prepare.corpora = training_corpora(options.sets);
   prepare.valid = validation_files(options.sets);
   prepare.valid_sets = named_valid_sets(options.sets);
-  warn_of_repeated_files(prepare.corpora, prepare.valid, job);
-  for (const std::string& output : {prepare.output, prepare.dropped_report})
-    check_is_no_file_of_a_run(output);
+  check_is_no_file_of_a_run(prepare.output);
   complete_tokenizer(options);
   if (!options.tokenizer_from.empty()) {
     prepare.tokenizer_models = tokenizer_models_of(options.tokenizer_from);
@@ -108,7 +92,6 @@ int run_prepare(PrepareCommandOptions& options, const Job& job) {
     return data::prepare(prepare);
   }();
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  if (!prepare.tokenizer_model.empty()) tell_missing_begin(prepare, job);
   if (options.json) {
     nlohmann::json result = prepare_json(report);
     result["output"] = prepare.output;
@@ -140,10 +123,8 @@ void add_corpus_options(OptionTable& table, PrepareCommandOptions& options) {
       "train-set", "NAME SRC TGT", sets.train_set,
       "A corpus of its own, with a name of a-z, 0-9, _ and - (but not valid, until, steps or stalled); may be "
       "given several times.");
-  table.texts(
-      "train-tsv", "NAME FILE", sets.train_tsv,
-      "The same in one file: source TAB target in each line. If the first line has a third column, all "
-      "must: it is the weight of the pair.");
+  table.texts("train-tsv", "NAME FILE", sets.train_tsv,
+              "The same in one file: source TAB target in each line.");
   table.texts("valid-sets", "SRC TGT...", sets.valid_sets,
               "Files to validate on. They are one set, 'valid'.");
   table.texts("valid-set", "NAME SRC TGT", sets.valid_set,
@@ -169,7 +150,7 @@ void add_cleaning_options(OptionTable& table, PrepareCommandOptions& options) {
       "drop-duplicates", prepare.drop_duplicates, likeness,
       "Leaves out pairs that repeat one that was kept before, of any corpus of this command. exact: equal text "
       "on both sides, without tags. near: equal in lower case without punctuation, digits and spaces. Takes "
-      "about 20 bytes of memory a pair.");
+      "about 45 bytes of memory a pair.");
   table.choice<data::Likeness>(
       "drop-overlap", prepare.drop_overlap, likeness,
       "Leaves out training pairs with a side that is a line, of either side, of the validation set or of "
@@ -305,10 +286,8 @@ Command prepare_command() {
   table.toggle("no-normalization", prepare.tokenizer.identity,
                "Does not normalise the characters, for text that is already normalised and tokenised.");
   table
-      .text(
-          "tokenizer-model", "FILE", prepare.tokenizer_model,
-          "A SentencePiece model to use instead of training one, with an unknown and an end mark; or a list of "
-          "words, one a line, each alone or with a count, as fairseq's dict.txt.")
+      .text("tokenizer-model", "FILE", prepare.tokenizer_model,
+            "A SentencePiece model to use instead of training one, with an unknown and an end mark.")
       .excludes = {"vocab-size", "tokenizer-from"};
   add_side_model(table, "source", prepare.source_tokenizer_model);
   add_side_model(table, "target", options->target_tokenizer_model);
@@ -323,8 +302,6 @@ Command prepare_command() {
   table.toggle("keep-text", prepare.keep_text,
                "Keeps the text of the training pairs in the file, too: for 'ventris train --sample-source'.");
   table.text("output", "FILE", prepare.output, "The corpus file.").required = true;
-  table.text("dropped-report", "FILE", prepare.dropped_report,
-             "Writes a line for each dropped or repaired pair, with file, line and reason.");
   table.integer("threads", prepare.threads, {.min = 0, .max = 1024},
                 "Cores to use; 0: all that are available to the process.");
   table.number("log-seconds", options->log_seconds, {.min = 0, .max = 1e7},

@@ -3,42 +3,24 @@
 
 #include <fmt/core.h>
 
+#include <cmath>
 #include <cstdint>
 
 #include "launch/output.h"
+#include "trainer/progress_text.h"
 
 namespace ventris {
 
 namespace {
-
-nlohmann::json to_json(const data::CharacterCounts& counts) {
-  nlohmann::json list = nlohmann::json::object();
-  for (const auto& [character, count] : counts)
-    list[fmt::format("U+{:04X}", static_cast<uint32_t>(character))] = count;
-  return list;
-}
 
 double mean_weight(const data::PrepareCounts& counts) {
   return counts.kept == 0 ? 0.0 : counts.weights / static_cast<double>(counts.kept);
 }
 
 nlohmann::json to_json(const data::PrepareCounts& counts) {
-  return {{"read", counts.read},
-          {"kept", counts.kept},
-          {"empty", counts.empty},
-          {"overlap", counts.overlap},
-          {"too_long", counts.too_long},
-          {"bad_ratio", counts.bad_ratio},
-          {"duplicate", counts.duplicate},
-          {"near_duplicate", counts.near_duplicate},
-          {"repaired_crlf", counts.repaired_crlf},
-          {"repaired_nul", counts.repaired_nul},
-          {"repaired_bom", counts.repaired_bom},
-          {"weights_mean", mean_weight(counts)},
-          {"source_words", counts.source_tokens},
-          {"target_words", counts.target_tokens},
-          {"unknown_words", counts.unknown_tokens},
-          {"unknown_characters", to_json(counts.unknown_characters)}};
+  nlohmann::json json = {{"weights_mean", mean_weight(counts)}};
+  for (const auto& [name, count] : data::kPrepareCounts) json[name] = counts.*count;
+  return json;
 }
 
 std::string describe_counts(const std::string& name, const data::PrepareCounts& counts, bool cut) {
@@ -57,9 +39,6 @@ std::string describe_counts(const std::string& name, const data::PrepareCounts& 
   line(counts.near_duplicate, "dropped: near duplicates");
   line(counts.repaired_crlf, "repaired: carriage return removed from the line end");
   line(counts.repaired_nul, "repaired: NUL bytes replaced by spaces");
-  line(counts.repaired_bom, "repaired: byte order mark removed from the beginning of a file");
-  if (!counts.unknown_characters.empty())
-    text += fmt::format("  unknown to the vocabulary: {}\n", data::listing(counts.unknown_characters));
   return text;
 }
 
@@ -71,6 +50,24 @@ std::string describe_counts(const data::PreparedCorpus& prepared) {
   const double mean = mean_weight(prepared.counts);
   if (mean != 1.0) text += fmt::format("  weights: {:.4g} in the mean\n", mean);
   return text;
+}
+
+double seconds_between(std::chrono::steady_clock::time_point begin,
+                       std::chrono::steady_clock::time_point end) {
+  return std::chrono::duration<double>(end - begin).count();
+}
+
+/// "tokenizing  1,200,000 pairs  48,000 pairs/s  3 min 20 s left": after `seconds` in this phase.
+std::string text_of(const data::PrepareProgress& progress, double seconds) {
+  std::string text = fmt::format("{}  {} pairs", progress.phase, grouped(progress.pairs));
+  constexpr double kFewSeconds = 0.02;  // too few for a rate
+  if (progress.all_bytes <= 0 || progress.bytes <= 0 || seconds < kFewSeconds) {
+    return text + fmt::format("  for {}", duration_text(seconds));
+  }
+  text += fmt::format("  {} pairs/s", grouped(std::llround(static_cast<double>(progress.pairs) / seconds)));
+  const double left = seconds * static_cast<double>(progress.all_bytes - progress.bytes) /
+                      static_cast<double>(progress.bytes);
+  return text + fmt::format("  {} left", duration_text(left));
 }
 
 }  // namespace
@@ -109,6 +106,27 @@ std::string prepare_text(const data::PrepareReport& report) {
   if (report.corpora.size() > 1) text += describe_counts("all", report.train, false);
   if (report.valid.read > 0) text += describe_counts("valid", report.valid, true);
   return text;
+}
+
+void PrepareProgressLine::show(const data::PrepareProgress& progress) {
+  constexpr double kLiveSeconds = 0.5;
+  const Clock::time_point now = Clock::now();
+  const bool live = line_.is_possible();
+  const bool begins = phase_ != progress.phase;
+  if (begins) {
+    phase_ = progress.phase;
+    phase_begin_ = now;
+  }
+  const double period = live ? kLiveSeconds : log_seconds_;
+  if (!speaks_ || period == 0.0) return;
+  if (!(live && begins) && seconds_between(last_shown_, now) < period) return;
+  last_shown_ = now;
+  const std::string text = text_of(progress, seconds_between(phase_begin_, now));
+  if (live) {
+    line_.show(text);
+  } else {
+    tell(text);
+  }
 }
 
 }  // namespace ventris

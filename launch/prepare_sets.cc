@@ -4,14 +4,10 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <charconv>
-#include <filesystem>
 #include <functional>
 #include <set>
-#include <system_error>
 
 #include "backend/error.h"
-#include "launch/job.h"
 
 namespace ventris {
 
@@ -39,27 +35,6 @@ void for_each_group(const std::string& option, const std::string& form,
          values.size(), values.back());
   }
   for (size_t i = 0; i < values.size(); i += size) take(&values[i]);
-}
-
-bool is_same_file(const std::string& a, const std::string& b) {
-  std::error_code error;
-  return std::filesystem::equivalent(a, b, error);
-}
-
-void warn_of_repeats(const std::string& set, const std::vector<data::PairFiles>& files, const Job& job) {
-  for (size_t i = 0; i < files.size(); ++i) {
-    if (is_same_file(files[i].source, files[i].target)) {
-      say(job, fmt::format("Warning: {} has {} as source and as target: the model would learn to copy", set,
-                           files[i].source));
-    }
-    for (size_t j = 0; j < i; ++j) {
-      if (!is_same_file(files[i].source, files[j].source)) continue;
-      if (files[i].target != files[j].target && !is_same_file(files[i].target, files[j].target)) continue;
-      say(job, fmt::format("Warning: {} has the pair {} {} twice: its sentences count twice", set,
-                           files[i].source, files[i].target));
-      break;
-    }
-  }
 }
 
 }  // namespace
@@ -112,15 +87,6 @@ std::vector<data::NamedValidSet> named_valid_sets(const SetOptions& options) {
     sets.push_back({.name = group[0], .files = {group[1], group[2]}});
   });
   return sets;
-}
-
-void warn_of_repeated_files(const std::vector<data::TrainingCorpus>& corpora,
-                            const std::vector<data::PairFiles>& valid, const Job& job) {
-  for (const data::TrainingCorpus& corpus : corpora) {
-    const bool is_unnamed = corpus.name == "train" && corpora.size() == 1;
-    warn_of_repeats(is_unnamed ? "--train-sets" : "the corpus " + corpus.name, corpus.files, job);
-  }
-  warn_of_repeats("--valid-sets", valid, job);
 }
 
 }  // namespace ventris

@@ -8,8 +8,6 @@
 
 namespace ventris {
 
-struct Job;
-
 /// What the command line says about the corpora of `prepare`: the values of the options of these names, one
 /// after the other.
 struct SetOptions {
@@ -28,9 +26,5 @@ struct SetOptions {
 std::vector<data::TrainingCorpus> training_corpora(const SetOptions& options);
 std::vector<data::PairFiles> validation_files(const SetOptions& options);
 std::vector<data::NamedValidSet> named_valid_sets(const SetOptions& options);
-
-/// Warns of a file that is its own translation, and of a pair of files that is given twice.
-void warn_of_repeated_files(const std::vector<data::TrainingCorpus>& corpora,
-                            const std::vector<data::PairFiles>& valid, const Job& job);
 
 }  // namespace ventris

@@ -295,9 +295,8 @@ class PowerLoss(support.CommandLineTest):
     def test_a_corpus_that_is_prepared_anew(self):
         demo = self.path("demo")
         words = ["prepare", "--train-sets", f"{demo}/train.en", f"{demo}/train.de", "--valid-sets", f"{demo}/valid.en"]
-        words += [f"{demo}/valid.de", "--threads", 1, "--output", "corpus.h5", "--dropped-report", "dropped"]
+        words += [f"{demo}/valid.de", "--threads", 1, "--output", "corpus.h5"]
         self.call([*words, "--vocab-size", support.VOCABULARY - 20])
-        self.write("place/dropped", "old")
         words += ["--vocab-size", support.VOCABULARY]
         oracle = power_loss.Oracle(self.record(words))
         new = self.contents()

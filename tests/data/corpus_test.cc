@@ -182,7 +182,7 @@ TEST_F(CorpusTest, CountsThatAreNotThoseOfTheArraysAreRefused) {
   changed(R"([{)", R"({)");
   refused_at_once("parts");
   content_.parts = "[]";
-  refused_at_once("there is no corpus");
+  refused_at_once("there is none");
   content_.valid = "7";
   refused_at_once("valid");
   content_.weights.pop_back();

@@ -11,43 +11,22 @@
 #include "data/text/tokenizer_pair.h"
 #include "data/text/tokenizer_training.h"
 #include "tests/data/test_files.h"
+#include "tests/data/text/sentencepiece_model.h"
 
 namespace ventris::data {
 namespace {
 
 using Ids = std::vector<int32_t>;
 
-/// Pairs of ids, each side of which is a vector.
-struct Rows {
-  Ids source, target;
-  std::vector<int64_t> source_lengths, target_lengths;
-  std::vector<float> weights;
-  std::string source_text, target_text;
-  std::vector<int64_t> source_text_lengths, target_text_lengths;
-
+struct Rows : CorpusPairs {
   Rows& add(const Ids& from, const Ids& to, float weight = 1.0F, const std::string& from_text = "",
             const std::string& to_text = "") {
-    source.insert(source.end(), from.begin(), from.end());
-    target.insert(target.end(), to.begin(), to.end());
-    source_lengths.push_back(std::ssize(from));
-    target_lengths.push_back(std::ssize(to));
+    source.add(from);
+    target.add(to);
+    source.add_text(from_text);
+    target.add_text(to_text);
     weights.push_back(weight);
-    source_text += from_text;
-    target_text += to_text;
-    source_text_lengths.push_back(std::ssize(from_text));
-    target_text_lengths.push_back(std::ssize(to_text));
     return *this;
-  }
-  CorpusRows view() const {
-    return {.source_tokens = source,
-            .target_tokens = target,
-            .source_lengths = source_lengths,
-            .target_lengths = target_lengths,
-            .weights = weights,
-            .source_text = source_text,
-            .target_text = target_text,
-            .source_text_lengths = source_text_lengths,
-            .target_text_lengths = target_text_lengths};
   }
 };
 
@@ -69,19 +48,17 @@ class CorpusWriterTest : public FolderTest {
     const TokenizerPair models(tokenizer());
     CorpusWriter writer(path_, models, contents);
     writer.begin_part("clean");
-    writer.add_train(Rows().add({3, 4, 5}, {7}, 0.5F, "abc", "ä").view());
-    writer.add_train(Rows().add({}, {8, 9}, 2.0F, "", "bc").add({6, 6}, {1, 2, 3, 4}).view());
+    writer.add_train(Rows().add({3, 4, 5}, {7}, 0.5F, "abc", "ä"));
+    writer.add_train(Rows().add({}, {8, 9}, 2.0F, "", "bc").add({6, 6}, {1, 2, 3, 4}));
     writer.end_part(R"({"files":["a.en"]})");
     writer.begin_part("crawled");
-    writer.add_train(Rows().add({15}, {14}, 0.0F).view());
+    writer.add_train(Rows().add({15}, {14}, 0.0F));
     writer.end_part("{}");
-    writer.add_valid(Rows().add({3, 3, 3, 3, 3}, {4}, 1.0F, "", "größer").view());
+    writer.add_valid(Rows().add({3, 3, 3, 3, 3}, {4}, 1.0F, "", "größer"));
     writer.write_attribute("ratio", 0.5);
     writer.write_attribute("count", int64_t{7});
     writer.write_attribute("text", std::string("some"));
-    EXPECT_GE(writer.bytes(), 1000);
     writer.commit();
-    EXPECT_LE(static_cast<int64_t>(std::filesystem::file_size(path_)), writer.bytes());
     return writer.digest();
   }
 
@@ -154,9 +131,9 @@ TEST_F(CorpusWriterTest, ASideCanHaveAVocabularyOfItsOwn) {
   const TokenizerPair models(tokenizer(12), tokenizer());
   CorpusWriter writer(path_, models, {.weights = false, .text = false});
   writer.begin_part("train");
-  writer.add_train(Rows().add({11, 3}, {15}).view());
+  writer.add_train(Rows().add({11, 3}, {15}));
   writer.end_part("{}");
-  writer.add_valid(Rows().add({3}, {14}).view());
+  writer.add_valid(Rows().add({3}, {14}));
   writer.commit();
   const Corpus corpus(path_);
   EXPECT_FALSE(corpus.tokenizers().shared());
@@ -170,18 +147,17 @@ TEST_F(CorpusWriterTest, ASideCanHaveAVocabularyOfItsOwn) {
 }
 
 TEST_F(CorpusWriterTest, TheLargerVocabularyDecidesTheWidthOfIds) {
-  std::string list;
+  std::string model = marks();
   constexpr int kWords = 65540;
-  for (int i = 0; i < kWords; ++i) list += fmt::format("w{}\n", i);
-  const Tokenizer wide = Tokenizer::from_file_of_model_or_words(put("words", list));
+  for (int i = 0; i < kWords; ++i) model += piece(fmt::format("w{}", i));
   for (const bool wide_source : {true, false}) {
-    const auto side = [&](bool is_wide) { return is_wide ? Tokenizer(wide.model(), "wide") : tokenizer(); };
+    const auto side = [&](bool is_wide) { return is_wide ? Tokenizer(model, "wide") : tokenizer(); };
     const TokenizerPair models(side(wide_source), side(!wide_source));
     CorpusWriter writer(path_, models, {.weights = false, .text = false});
     const Ids large = {kWords};
     const Ids small = {15};
     writer.begin_part("train");
-    writer.add_train(Rows().add(wide_source ? large : small, wide_source ? small : large).view());
+    writer.add_train(Rows().add(wide_source ? large : small, wide_source ? small : large));
     writer.end_part("{}");
     writer.commit();
     const Corpus corpus(path_);
@@ -195,7 +171,7 @@ TEST_F(CorpusWriterTest, NothingRemainsWithoutACommit) {
     const TokenizerPair models(tokenizer());
     CorpusWriter writer(path_, models, {.weights = true, .text = true});
     writer.begin_part("clean");
-    writer.add_train(Rows().add({3}, {4}).view());
+    writer.add_train(Rows().add({3}, {4}));
   }
   EXPECT_EQ(files(), 0);
 }

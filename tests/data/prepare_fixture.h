@@ -41,7 +41,6 @@ class PrepareTest : public FolderTest {
     options_.tokenizer.vocab_size = 100;
     options_.threads = 2;
     options_.output = in_folder("corpus.h5");
-    options_.dropped_report = in_folder("dropped.tsv");
   }
 
   std::string expect_failure(ErrorKind kind) {

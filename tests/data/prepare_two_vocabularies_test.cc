@@ -86,14 +86,6 @@ TEST_F(PrepareTwoVocabulariesTest, BothCanBeGiven) {
   EXPECT_TRUE(Corpus(options_.output).tokenizers().models() == models);
   EXPECT_EQ(origin(options_.output, "source_tokenizer_origin"), R"({"given":"s.model"})");
   EXPECT_EQ(origin(options_.output, "tokenizer_origin"), R"({"given":"t.model"})");
-  options_.output = options_.source_tokenizer_model;
-  expect_failure(ErrorKind::kUsage);
-  options_.output = in_folder("corpus.h5");
-  options_.source_vocab_size = 70;
-  expect_failure(ErrorKind::kUsage);
-  options_.source_vocab_size = 0;
-  options_.tokenizer_model.clear();
-  EXPECT_TRUE(contains(expect_failure(ErrorKind::kUsage), "none of targets"));
 }
 
 TEST_F(PrepareTwoVocabulariesTest, ATagIsATokenOfItsSideAlone) {
@@ -113,17 +105,6 @@ TEST_F(PrepareTwoVocabulariesTest, ATagIsATokenOfItsSideAlone) {
   options_.corpora[0].source_tag = "<2de>";
   EXPECT_TRUE(
       contains(expect_failure(ErrorKind::kBadConfiguration), "not one token of the tokenizer of sources"));
-}
-
-TEST_F(PrepareTwoVocabulariesTest, UnknownWordsAreThoseOfEachSide) {
-  options_.source_vocab_size = 0;
-  options_.source_tokenizer_model = put("s.txt", "a\nsmall\n");
-  options_.tokenizer_model = put("t.txt", "kleiner\n");
-  set_train("a small boy\n", "ein kleiner a\n");
-  options_.valid.clear();
-  const PrepareReport report = prepare(options_);
-  EXPECT_EQ(report.train.source_tokens, 3);
-  EXPECT_EQ(report.train.unknown_tokens, 3) << "boy, ein and a";
 }
 
 TEST_F(PrepareTwoVocabulariesTest, AnErrorNamesTheSide) {

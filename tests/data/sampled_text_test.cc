@@ -46,22 +46,12 @@ class SampledTextTest : public FolderTest {
     CorpusWriter writer(in_folder(name), *tokenizers_, {.weights = false, .text = text});
     writer.begin_part("train");
     for (size_t i = 0; i < kPairs; ++i) {
-      const Ids source = tokenizers_->source().encode(sources_[i]);
-      const Ids target = tokenizers_->target().encode(targets_[i]);
-      const int64_t lengths[] = {std::ssize(source), std::ssize(target)};
-      const int64_t bytes[] = {std::ssize(sources_[i]), std::ssize(targets_[i])};
-      CorpusRows rows;
-      rows.source_tokens = source;
-      rows.target_tokens = target;
-      rows.source_lengths = {lengths, 1};
-      rows.target_lengths = {lengths + 1, 1};
-      if (text) {
-        rows.source_text = sources_[i];
-        rows.target_text = targets_[i];
-        rows.source_text_lengths = {bytes, 1};
-        rows.target_text_lengths = {bytes + 1, 1};
-      }
-      writer.add_train(rows);
+      CorpusPairs pair;
+      pair.source.add(tokenizers_->source().encode(sources_[i]));
+      pair.target.add(tokenizers_->target().encode(targets_[i]));
+      pair.source.add_text(sources_[i]);
+      pair.target.add_text(targets_[i]);
+      writer.add_train(pair);
     }
     writer.end_part("{}");
     writer.commit();

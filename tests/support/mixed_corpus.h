@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <string>
-#include <vector>
 
 #include "data/corpus.h"
 #include "data/corpus_writer.h"
@@ -16,22 +15,11 @@ inline std::string make_mixed_corpus(const std::string& of, const std::string& p
   const data::Corpus corpus(of);
   data::CorpusWriter writer(path, corpus.tokenizers(), {.weights = false, .text = false});
   const auto add = [&](const data::SentencePairs& pairs, int64_t i, bool valid) {
-    const std::vector<int32_t> source(pairs.source[i].begin(), pairs.source[i].end());
-    const std::vector<int32_t> target(pairs.target[i].begin(), pairs.target[i].end());
-    const std::vector<int64_t> source_length = {std::ssize(source)};
-    const std::vector<int64_t> target_length = {std::ssize(target)};
-    const std::string text = valid ? corpus.valid_reference(i) : "";
-    const std::vector<int64_t> text_length = {std::ssize(text)};
-    const data::CorpusRows rows{.source_tokens = source,
-                                .target_tokens = target,
-                                .source_lengths = source_length,
-                                .target_lengths = target_length,
-                                .weights = {},
-                                .source_text = {},
-                                .target_text = text,
-                                .source_text_lengths = {},
-                                .target_text_lengths = text_length};
-    valid ? writer.add_valid(rows) : writer.add_train(rows);
+    data::CorpusPairs pair;
+    pair.source.add(pairs.source[i]);
+    pair.target.add(pairs.target[i]);
+    if (valid) pair.target.add_text(corpus.valid_reference(i));
+    valid ? writer.add_valid(pair) : writer.add_train(pair);
   };
   constexpr int64_t kClean = 80;
   writer.begin_part("clean");

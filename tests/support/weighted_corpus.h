@@ -3,9 +3,7 @@
 
 #include <cstdint>
 #include <functional>
-#include <iterator>
 #include <string>
-#include <vector>
 
 #include "data/corpus.h"
 #include "data/corpus_writer.h"
@@ -17,34 +15,23 @@ inline std::string write_weighted_corpus(const std::string& corpus, const std::s
                                          const std::function<float(int64_t pair)>& weight) {
   const data::Corpus from(corpus);
   data::CorpusWriter writer(path, from.tokenizers(), {.weights = true, .text = false});
-  const auto rows_of = [](const data::SentencePairs& pairs, int64_t pair, const auto& take) {
-    const std::vector<int32_t> source(pairs.source[pair].begin(), pairs.source[pair].end());
-    const std::vector<int32_t> target(pairs.target[pair].begin(), pairs.target[pair].end());
-    const std::vector<int64_t> lengths = {std::ssize(source), std::ssize(target)};
-    data::CorpusRows rows;
-    rows.source_tokens = source;
-    rows.target_tokens = target;
-    rows.source_lengths = {&lengths[0], 1};
-    rows.target_lengths = {&lengths[1], 1};
-    take(rows);
+  const auto pair_of = [](const data::SentencePairs& pairs, int64_t i) {
+    data::CorpusPairs pair;
+    pair.source.add(pairs.source[i]);
+    pair.target.add(pairs.target[i]);
+    return pair;
   };
   writer.begin_part("train");
-  for (int64_t pair = 0; pair < from.train().size(); ++pair) {
-    const float its_weight = weight(pair);
-    rows_of(from.train(), pair, [&](data::CorpusRows& rows) {
-      rows.weights = {&its_weight, 1};
-      writer.add_train(rows);
-    });
+  for (int64_t i = 0; i < from.train().size(); ++i) {
+    data::CorpusPairs pair = pair_of(from.train(), i);
+    pair.weights = {weight(i)};
+    writer.add_train(pair);
   }
   writer.end_part("{}");
-  for (int64_t pair = 0; pair < from.valid().size(); ++pair) {
-    const std::string reference = from.valid_reference(pair);
-    const int64_t bytes = std::ssize(reference);
-    rows_of(from.valid(), pair, [&](data::CorpusRows& rows) {
-      rows.target_text = reference;
-      rows.target_text_lengths = {&bytes, 1};
-      writer.add_valid(rows);
-    });
+  for (int64_t i = 0; i < from.valid().size(); ++i) {
+    data::CorpusPairs pair = pair_of(from.valid(), i);
+    pair.target.add_text(from.valid_reference(i));
+    writer.add_valid(pair);
   }
   writer.commit();
   return path;

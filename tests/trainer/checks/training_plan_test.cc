@@ -126,7 +126,7 @@ TEST_F(TrainingPlanTest, Steps_of_a_long_epoch_are_estimated_from_its_first_batc
   constexpr int64_t kPairs = 90001;
   for (int64_t i = 0; i < kPairs; ++i) {
     const int64_t source = 1 + 20 * i / kPairs;
-    writer.add_train(data::rows_of(side(source), side(21 - source), {}));
+    writer.add_train({.source = side(source), .target = side(21 - source)});
   }
   writer.end_part("{}");
   writer.commit();
