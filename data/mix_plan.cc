@@ -12,6 +12,7 @@
 
 #include "data/corpus.h"
 #include "data/error.h"
+#include "data/text/text_reader.h"
 
 namespace ventris::data {
 
@@ -121,9 +122,7 @@ void check_stage(const MixStage& stage, const std::string& origin) {
 
 MixPlan parse_mix_plan(std::string_view text, const std::string& origin) {
   MixPlan plan;
-  constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";  // of some editors
-  if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
-  std::istringstream in{std::string(text)};
+  std::istringstream in{std::string(without_byte_order_mark(text))};  // which some editors write
   int64_t number = 0;
   for (std::string line; std::getline(in, line);) {
     const Place place{origin, ++number};

@@ -70,30 +70,9 @@ float ProtoFields::float_value() const {
   return value;
 }
 
-void ProtoWriter::varint(uint64_t value) {
-  for (; value > 0x7f; value >>= 7) bytes_ += static_cast<char>((value & 0x7f) | 0x80);
-  bytes_ += static_cast<char>(value);
-}
+namespace {
 
-void ProtoWriter::integer(uint64_t number, uint64_t value) {
-  varint(number << 3);
-  varint(value);
-}
-
-void ProtoWriter::number32(uint64_t number, float value) {
-  varint(number << 3 | 5);
-  char bytes[sizeof(value)];
-  std::memcpy(bytes, &value, sizeof(value));
-  bytes_.append(bytes, sizeof(value));
-}
-
-void ProtoWriter::text(uint64_t number, std::string_view bytes) {
-  varint(number << 3 | 2);
-  varint(bytes.size());
-  bytes_ += bytes;
-}
-
-SentencePiece SentencePiece::parse(std::string_view message) {
+SentencePiece piece_of(std::string_view message, bool& ok) {
   SentencePiece piece;
   ProtoFields fields(message);
   while (fields.next()) {
@@ -106,28 +85,30 @@ SentencePiece SentencePiece::parse(std::string_view message) {
       piece.type = fields.value();
     }
   }
-  piece.ok = fields.ok();
+  ok = ok && fields.ok();
   return piece;
 }
 
-bool looks_like_sentencepiece_model(std::string_view bytes) {
-  bool has_pieces = false;
-  ProtoFields fields(bytes);
-  while (fields.next()) has_pieces = has_pieces || fields.number() == kPiecesField;
-  return fields.ok() && has_pieces;
-}
+}  // namespace
 
-uint64_t kind_of_sentencepiece_model(std::string_view model) {
-  uint64_t kind = kModelUnigram;
+SentencePieceModel::SentencePieceModel(std::string_view model) {
+  bool parts_are_ok = true;
   ProtoFields fields(model);
   while (fields.next()) {
+    if (fields.number() == kPiecesField) pieces.push_back(piece_of(fields.bytes(), parts_are_ok));
+    if (fields.number() == kNormaliserField) normaliser = fields.bytes();
     if (fields.number() != kTrainerField) continue;
+    has_trainer = true;
     ProtoFields trainer(fields.bytes());
     while (trainer.next()) {
       if (trainer.number() == kModelKindField) kind = trainer.value();
+      if (trainer.number() == kCoverageField) character_coverage = trainer.float_value();
+      if (trainer.number() == kWhitespaceAsSuffixField) spaces_end_words = trainer.value() != 0;
+      if (trainer.number() == kByteFallbackField) byte_fallback = trainer.value() != 0;
     }
+    parts_are_ok = parts_are_ok && trainer.ok();
   }
-  return kind;
+  ok = fields.ok() && parts_are_ok;
 }
 
 std::optional<ReplacementTable> ReplacementTable::parse(std::string_view bytes) {
@@ -209,22 +190,15 @@ constexpr size_t kMaxOtherBytes = size_t{256} << 10;
 
 /// Returns its text.
 std::string_view check_piece(std::string_view message, const std::string& origin) {
-  std::string_view piece;
-  ProtoFields fields(message);
-  while (fields.next()) {
-    if (fields.number() == kPieceTextField) {
-      const std::string_view text = fields.bytes();
-      if (text.find('\0') != std::string_view::npos || find_invalid_utf8(text) >= 0)
-        refuse_model(origin, "a piece of its vocabulary is not UTF-8 text");
-      piece = text;
-    } else if (fields.number() == kPieceScoreField && fields.bytes().size() == sizeof(float)) {
-      if (!std::isfinite(fields.float_value()))
-        refuse_model(origin, "the score of a piece of its vocabulary is not a number");
-    }
-  }
-  if (!fields.ok()) refuse_model(origin, "a piece of its vocabulary is not a message");
-  if (piece.empty()) refuse_model(origin, "a piece of its vocabulary is empty");
-  return piece;
+  bool ok = true;
+  const SentencePiece piece = piece_of(message, ok);
+  if (!ok) refuse_model(origin, "a piece of its vocabulary is not a message");
+  if (piece.text.empty()) refuse_model(origin, "a piece of its vocabulary is empty");
+  if (piece.text.find('\0') != std::string_view::npos || find_invalid_utf8(piece.text) >= 0)
+    refuse_model(origin, "a piece of its vocabulary is not UTF-8 text");
+  if (!std::isfinite(piece.score))
+    refuse_model(origin, "the score of a piece of its vocabulary is not a number");
+  return piece.text;
 }
 
 void check_normaliser(std::string_view message, const std::string& origin) {
@@ -245,11 +219,9 @@ void check_sentencepiece_model(std::string_view model, const std::string& origin
   size_t other_bytes = 0;
   ProtoFields sizes(model);
   while (sizes.next()) {
-    if (sizes.number() == kPiecesField) {
-      ++count;
-    } else if (sizes.number() != kNormaliserField && sizes.number() != kDenormaliserField) {
-      other_bytes += sizes.bytes().size();
-    }
+    const bool is_normaliser = sizes.number() == kNormaliserField || sizes.number() == kDenormaliserField;
+    if (sizes.number() == kPiecesField) ++count;
+    if (sizes.number() != kPiecesField && !is_normaliser) other_bytes += sizes.bytes().size();
   }
   if (!sizes.ok()) refuse_model(origin, "it is not a protocol buffer message");
   if (count > kMaxPieces) refuse_model(origin, "its vocabulary has more than 1,000,000 pieces");
@@ -260,11 +232,9 @@ void check_sentencepiece_model(std::string_view model, const std::string& origin
   pieces.reserve(count);
   ProtoFields fields(model);
   while (fields.next()) {
-    if (fields.number() == kPiecesField) {
-      pieces.push_back(check_piece(fields.bytes(), origin));
-    } else if (fields.number() == kNormaliserField || fields.number() == kDenormaliserField) {
+    if (fields.number() == kPiecesField) pieces.push_back(check_piece(fields.bytes(), origin));
+    if (fields.number() == kNormaliserField || fields.number() == kDenormaliserField)
       check_normaliser(fields.bytes(), origin);
-    }
   }
   std::sort(pieces.begin(), pieces.end());
   if (std::adjacent_find(pieces.begin(), pieces.end()) != pieces.end())

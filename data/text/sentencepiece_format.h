@@ -36,20 +36,6 @@ class ProtoFields {
   bool ok_ = true;
 };
 
-/// Appends the fields of a protocol buffer message to its bytes.
-class ProtoWriter {
- public:
-  void integer(uint64_t number, uint64_t value);
-  void number32(uint64_t number, float value);
-  void text(uint64_t number, std::string_view bytes);  // or a message
-  const std::string& bytes() const { return bytes_; }
-
- private:
-  void varint(uint64_t value);
-
-  std::string bytes_;
-};
-
 // Field numbers of a model, of a piece of the vocabulary, of the trainer's options and of a normaliser.
 inline constexpr uint64_t kPiecesField = 1;
 inline constexpr uint64_t kTrainerField = 2;
@@ -59,6 +45,7 @@ inline constexpr uint64_t kPieceTextField = 1;
 inline constexpr uint64_t kPieceScoreField = 2;
 inline constexpr uint64_t kPieceTypeField = 3;
 inline constexpr uint64_t kModelKindField = 3;
+inline constexpr uint64_t kCoverageField = 10;
 inline constexpr uint64_t kWhitespaceAsSuffixField = 24;
 inline constexpr uint64_t kByteFallbackField = 35;
 inline constexpr uint64_t kReplacementsField = 2;
@@ -93,15 +80,21 @@ struct SentencePiece {
   std::string_view text;
   float score = 0.0F;
   uint64_t type = kTypeNormal;
-  bool ok = false;  // it is a message
-
-  static SentencePiece parse(std::string_view message);
 };
 
-/// Whether the bytes are a message with pieces, whatever their contents.
-bool looks_like_sentencepiece_model(std::string_view bytes);
-/// The kind of a model; kModelUnigram if it has no record of it.
-uint64_t kind_of_sentencepiece_model(std::string_view model);
+/// What we read of a model; views of its bytes, which must outlive it.
+struct SentencePieceModel {
+  uint64_t kind = kModelUnigram;
+  std::vector<SentencePiece> pieces;  // by id
+  bool has_trainer = false;           // the options of the trainer, of which the next three are
+  bool spaces_end_words = false;      // in place of U+2581 before words
+  bool byte_fallback = false;
+  float character_coverage = 0.9995F;
+  std::optional<std::string_view> normaliser;
+  bool ok = false;  // it and its parts are messages
+
+  explicit SentencePieceModel(std::string_view model);
+};
 
 /// The normaliser's table: the length of a trie in bytes (u32), the trie, and the replacements, each ended by
 /// a zero byte. The trie is a double array (Darts-clone) of u32 units: the child of unit u at position p for

@@ -1,17 +1,67 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "data/text/keyed_random.h"
-#include "data/text/subword_pieces.h"
+#include "data/text/sentencepiece_format.h"
 
 // Private to data/.
 
 namespace ventris::data {
+
+/// The pieces of a SentencePiece model that text can become, normal ones and those that users define, by
+/// their text.
+class SubwordPieces {
+ public:
+  /// The bytes of the model must outlive the object.
+  explicit SubwordPieces(const SentencePieceModel& model);
+
+  bool has_unused() const { return has_unused_; }  // pieces that the model must not produce
+  bool has_user_defined() const { return has_user_defined_; }
+  /// Whether no piece has a U+2581 but at its beginning, where words begin.
+  bool ends_at_words() const { return ends_at_words_; }
+  float score(int32_t id) const { return scores_[static_cast<size_t>(id)]; }
+  bool is_user_defined(int32_t id) const { return is_user_defined_[static_cast<size_t>(id)]; }
+  float lowest_score() const { return lowest_score_; }  // of the normal pieces
+
+  /// Calls each(id, bytes) for every piece that the text begins with, the shortest first.
+  template <typename Each>
+  void for_each_prefix(std::string_view text, Each&& each) const {
+    auto begin = pieces_.begin();  // [begin, end): longer pieces that begin with the bytes so far
+    auto end = pieces_.end();
+    for (size_t i = 0; i < text.size() && begin != end; ++i) {
+      const auto byte_of = [i](const Piece& piece) { return static_cast<unsigned char>(piece.text[i]); };
+      const auto found =
+          std::ranges::equal_range(begin, end, static_cast<unsigned char>(text[i]), {}, byte_of);
+      begin = found.begin();
+      end = found.end();
+      if (begin == end || begin->text.size() > i + 1) continue;
+      each(begin->id, i + 1);
+      ++begin;
+    }
+  }
+
+ private:
+  struct Piece {
+    std::string_view text;
+    int32_t id;
+  };
+  std::vector<Piece> pieces_;  // sorted by text
+  std::vector<float> scores_;  // by id
+  std::vector<bool> is_user_defined_;
+  bool has_unused_ = false;
+  bool has_user_defined_ = false;
+  bool ends_at_words_ = true;
+  float lowest_score_ = std::numeric_limits<float>::max();
+};
 
 /// A normalised text with the pieces of its symbols: characters, or pieces that users define, which are never
 /// cut or joined.
@@ -50,10 +100,6 @@ class SubwordModel {
   /// Appends the tokens of a segmentation, in the order of the text.
   virtual void draw(const SubwordText& text, KeyedRandom& random, std::vector<Token>& tokens) = 0;
 };
-
-/// The text as symbols, and for each of them as a group the edges that begin there, the shortest first, with
-/// the score of their piece. A symbol without a piece has an edge to kUnknown.
-SubwordText text_with_edges(std::string text, const SubwordPieces& pieces);
 
 /// BPE-dropout (Provilkov et al. 2020, section 3) as SentencePiece does it: neighbours that together are a
 /// piece are joined, the best score first and then the leftmost; when its turn comes, a pair is left apart

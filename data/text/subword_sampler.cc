@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "data/error.h"
-#include "data/text/sentencepiece_format.h"
 #include "data/text/word_independence.h"
 
 namespace ventris::data {
@@ -17,14 +16,13 @@ constexpr size_t kMaxWords = size_t{1} << 16;
 constexpr size_t kMaxEdges = size_t{1} << 21;
 constexpr size_t kLongestSampledWord = 64;  // bytes
 
-std::unique_ptr<SubwordModel> model_of(const Tokenizer& tokenizer, const SubwordPieces& pieces,
-                                       double alpha) {
+std::unique_ptr<SubwordModel> model_of(uint64_t kind, const SubwordPieces& pieces, double alpha) {
   if (pieces.has_unused()) {
     fail(ErrorKind::kBadConfiguration,
          "the tokenizer of the corpus has unused pieces, and its segmentations cannot be sampled; "
          "expected is a SentencePiece model without them. Train without --sample-source and --sample-target");
   }
-  switch (kind_of_sentencepiece_model(tokenizer.model())) {
+  switch (kind) {
     case kModelBpe:
       return bpe_dropout(pieces, alpha);
     case kModelUnigram:
@@ -39,12 +37,15 @@ std::unique_ptr<SubwordModel> model_of(const Tokenizer& tokenizer, const Subword
 }  // namespace
 
 SubwordSampler::SubwordSampler(const Tokenizer& tokenizer, double alpha)
+    : SubwordSampler(tokenizer, SentencePieceModel(tokenizer.model()), alpha) {}
+
+SubwordSampler::SubwordSampler(const Tokenizer& tokenizer, const SentencePieceModel& model, double alpha)
     : tokenizer_(tokenizer),
-      pieces_(tokenizer.model()),
-      model_(model_of(tokenizer, pieces_, alpha)),
+      pieces_(model),
+      model_(model_of(model.kind, pieces_, alpha)),
       words_apart_(!pieces_.has_user_defined() && pieces_.ends_at_words() &&
-                   words_are_normalised_apart(tokenizer.model())) {
-  for (int byte = 0; pieces_.falls_back_to_bytes() && byte < 256; ++byte)
+                   words_are_normalised_apart(model)) {
+  for (int byte = 0; model.byte_fallback && byte < 256; ++byte)
     byte_ids_.push_back(tokenizer.find(fmt::format("<0x{:02X}>", byte)));
 }
 

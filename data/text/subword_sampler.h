@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "data/text/subword_model.h"
-#include "data/text/subword_pieces.h"
 #include "data/text/tokenizer.h"
 
 // Private to data/.
@@ -37,6 +36,7 @@ class SubwordSampler {
     size_t operator()(std::string_view text) const { return std::hash<std::string_view>()(text); }
   };
 
+  SubwordSampler(const Tokenizer& tokenizer, const SentencePieceModel& model, double alpha);
   const std::string& normalised(std::string_view text);
   void append_word(std::string_view word, KeyedRandom& random, std::vector<int32_t>& ids);
   void append(const SubwordText& text, KeyedRandom& random, std::vector<int32_t>& ids);

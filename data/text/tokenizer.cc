@@ -16,31 +16,8 @@
 #include "data/files/atomic_file.h"
 #include "data/files/file_io.h"
 #include "data/text/sentencepiece_format.h"
-#include "data/text/unicode.h"
-#include "data/text/word_vocabulary.h"
 
 namespace ventris::data {
-
-std::string listing(const CharacterCounts& counts) {
-  constexpr size_t kMax = 20;
-  std::vector<std::pair<int64_t, char32_t>> order;  // most frequent first
-  int64_t all = 0;
-  for (const auto& [character, count] : counts) {
-    order.emplace_back(-count, character);
-    all += count;
-  }
-  std::sort(order.begin(), order.end());
-  std::string text = fmt::format("{} character{}, {} time{}:", order.size(), order.size() == 1 ? "" : "s",
-                                 all, all == 1 ? "" : "s");
-  for (size_t i = 0; i < std::min(kMax, order.size()); ++i) {
-    const char32_t c = order[i].second;
-    const bool seen = unicode::is_alphabetic(c) || unicode::is_number(c) || unicode::is_punctuation(c) ||
-                      unicode::is_symbol(c);
-    text += fmt::format("{} {}{}U+{:04X} {}", i == 0 ? "" : ",", seen ? unicode::encode({&c, 1}) : "",
-                        seen ? " " : "", static_cast<uint32_t>(c), -order[i].first);
-  }
-  return order.size() > kMax ? text + ", ..." : text;
-}
 
 struct Tokenizer::Impl {
   std::string model;
@@ -82,7 +59,7 @@ Tokenizer::Tokenizer(std::string model, const std::string& origin) : impl_(std::
   const auto refuse = [&](const char* reason) {
     fail(ErrorKind::kBadData, "{}: the tokenizer is not a SentencePiece model ({})", origin, reason);
   };
-  impl_->has_words = kind_of_sentencepiece_model(impl_->model) == kModelWord;
+  impl_->has_words = SentencePieceModel(impl_->model).kind == kModelWord;
   try {
     const auto status = impl_->processor.LoadFromSerializedProto(impl_->model);
     if (!status.ok()) refuse(status.error_message());
@@ -136,12 +113,6 @@ Tokenizer Tokenizer::from_file(const std::string& path) {
   return {read_model_file(path), path};
 }
 
-Tokenizer Tokenizer::from_file_of_model_or_words(const std::string& path) {
-  std::string model = read_model_file(path);
-  if (!looks_like_sentencepiece_model(model)) model = model_of_words(model, path);
-  return {std::move(model), path};
-}
-
 void Tokenizer::encode(std::string_view text, std::vector<int32_t>& ids) const {
   if (impl_->has_words) {
     ids.clear();
@@ -178,15 +149,6 @@ void Tokenizer::encode(std::string_view text, std::vector<int32_t>& ids, std::st
     } else {
       normalised += piece.piece();
     }
-  }
-}
-
-void Tokenizer::count_unknown(std::string_view text, CharacterCounts& counts) const {
-  if (impl_->has_words) return;
-  const auto encoded = impl_->encode(text);
-  for (const auto& piece : encoded.pieces()) {
-    if (static_cast<int32_t>(piece.id()) != unknown_id()) continue;
-    for (const char32_t c : unicode::decode(piece.piece())) ++counts[c];
   }
 }
 

@@ -2,19 +2,12 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace ventris::data {
-
-/// Counts of characters.
-using CharacterCounts = std::map<char32_t, int64_t>;
-/// "3 characters, 12 times: 猫 U+732B 8, U+200B 3, ...", the most frequent first, at most twenty. Invisible
-/// characters are shown only by their number.
-std::string listing(const CharacterCounts& counts);
 
 /// A SentencePiece model: text to token ids and back. Marks: unknown 0, begin 1, end 2 in models that we
 /// train; a given model may have others, but must have the first and the last. If it has no begin mark, as
@@ -30,18 +23,13 @@ class Tokenizer {
   Tokenizer(Tokenizer&&) noexcept;
   Tokenizer& operator=(Tokenizer&&) noexcept;
 
-  /// From the file of a SentencePiece model; the second also of a list of words
-  /// (data/text/word_vocabulary.h).
+  /// From the file of a SentencePiece model.
   static Tokenizer from_file(const std::string& path);
-  static Tokenizer from_file_of_model_or_words(const std::string& path);
 
   void encode(std::string_view text, std::vector<int32_t>& ids) const;  // overwrites ids; no marks
   std::vector<int32_t> encode(std::string_view text) const;
   /// The same, and overwrites `normalised` with the line that the model cuts. Not for a model of words.
   void encode(std::string_view text, std::vector<int32_t>& ids, std::string& normalised) const;
-  /// Adds the characters of the normalised line for which the vocabulary has no piece; none with a model of
-  /// words, which has no pieces for characters.
-  void count_unknown(std::string_view text, CharacterCounts& counts) const;
   /// One line: line feeds, which a model with byte pieces can produce, become spaces. With a model of words
   /// the unknown token becomes the word <unk>.
   std::string decode(const std::vector<int32_t>& ids) const;

@@ -191,20 +191,6 @@ std::unordered_map<std::string, std::string> arguments_of(const TokenizerTrainin
   return arguments;
 }
 
-/// Whether the trainer's record in the model has a coverage below 1.
-bool leaves_out_characters(const std::string& model) {
-  constexpr uint64_t kCoverageField = 10;
-  ProtoFields fields(model);
-  while (fields.next()) {
-    if (fields.number() != kTrainerField) continue;
-    ProtoFields trainer(fields.bytes());
-    while (trainer.next()) {
-      if (trainer.number() == kCoverageField) return trainer.float_value() < 1.0F;
-    }
-  }
-  return true;  // SentencePiece's default
-}
-
 }  // namespace
 
 const char* name_of(TokenizerKind kind) {
@@ -242,8 +228,8 @@ std::string training_record(const TokenizerTraining& options, const std::string&
   record["kind"] = name_of(options.kind);
   record["vocab_size"] = options.vocab_size;
   record["character_coverage"] = options.character_coverage > 0.0 ? options.character_coverage
-                                 : leaves_out_characters(model)   ? kRichScriptCoverage
-                                                                  : 1.0;
+                                 : SentencePieceModel(model).character_coverage < 1.0F ? kRichScriptCoverage
+                                                                                       : 1.0;
   record["max_sentences"] = options.max_sentences;
   record["lowercase"] = options.lowercase;
   record["identity"] = options.identity;

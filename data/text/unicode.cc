@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "data/text/unicode.h"
 
+#include <unicode/locid.h>
 #include <unicode/uchar.h>
+#include <unicode/unistr.h>
 #include <unicode/utf8.h>
 
 #include <algorithm>
@@ -9,39 +11,15 @@
 namespace ventris::data::unicode {
 namespace {
 
-constexpr char32_t kCapitalSigma = 0x3A3;
-constexpr char32_t kSmallSigma = 0x3C3;
-constexpr char32_t kFinalSigma = 0x3C2;
-constexpr char32_t kCapitalIWithDot = 0x130;
-constexpr char32_t kCombiningDotAbove = 0x307;
 constexpr char32_t kByteBase = 0xDC00;
+/// The letters whose lower case is no other single letter: I with a dot, and sigma, by its place in a word.
+constexpr std::u32string_view kOfContext = U"\u0130\u03A3";
 
 UChar32 point(char32_t c) {
   return static_cast<UChar32>(c);
 }
 bool is_in(char32_t c, uint32_t categories) {
   return (U_GET_GC_MASK(point(c)) & categories) != 0;
-}
-bool is_cased(char32_t c) {
-  return u_hasBinaryProperty(point(c), UCHAR_CASED) != 0;
-}
-bool is_case_ignorable(char32_t c) {
-  return u_hasBinaryProperty(point(c), UCHAR_CASE_IGNORABLE) != 0;
-}
-
-char32_t simple_lower(char32_t c) {
-  if (c < 0x80) return c >= 'A' && c <= 'Z' ? c + 32 : c;
-  return static_cast<char32_t>(u_tolower(point(c)));
-}
-
-/// Unicode's Final_Sigma: a cased character before it and none after it, case-ignorable ones skipped.
-bool sigma_is_final(std::u32string_view text, size_t at) {
-  size_t before = at;
-  while (before > 0 && is_case_ignorable(text[before - 1])) --before;
-  if (before == 0 || !is_cased(text[before - 1])) return false;
-  size_t after = at + 1;
-  while (after < text.size() && is_case_ignorable(text[after])) ++after;
-  return after == text.size() || !is_cased(text[after]);
 }
 
 void append_utf8(std::string& bytes, char32_t c) {
@@ -113,28 +91,18 @@ bool is_han(char32_t c) {
 }
 
 std::u32string lower(std::u32string_view text) {
+  if (text.find_first_of(kOfContext) == std::u32string_view::npos) {
+    std::u32string result(text);
+    for (char32_t& c : result) c = static_cast<char32_t>(u_tolower(point(c)));
+    return result;
+  }
+  icu::UnicodeString units;
+  for (const char32_t c : text) units.append(point(c));
+  units.toLower(icu::Locale::getRoot());
   std::u32string result;
-  result.reserve(text.size());
-  for (size_t i = 0; i < text.size(); ++i) {
-    const char32_t c = text[i];
-    if (c == kCapitalSigma) {
-      result.push_back(sigma_is_final(text, i) ? kFinalSigma : kSmallSigma);
-    } else if (c == kCapitalIWithDot) {
-      result.append({U'i', kCombiningDotAbove});
-    } else {
-      result.push_back(simple_lower(c));
-    }
-  }
+  for (int32_t at = 0; at < units.length(); at = units.moveIndex32(at, 1))
+    result.push_back(static_cast<char32_t>(units.char32At(at)));
   return result;
-}
-
-std::string lower_utf8(std::string_view text) {
-  if (std::none_of(text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) >= 0x80; })) {
-    std::string bytes(text);
-    for (char& c : bytes) c = static_cast<char>(simple_lower(static_cast<unsigned char>(c)));
-    return bytes;
-  }
-  return encode(lower(decode(text)));
 }
 
 }  // namespace ventris::data::unicode

@@ -28,7 +28,5 @@ bool is_han(char32_t c);  // Chinese characters, also of Japanese
 
 /// As Python's str.lower: full mapping, with the rule for a final capital sigma.
 std::u32string lower(std::u32string_view text);
-/// The same as lower() for UTF-8 text.
-std::string lower_utf8(std::string_view text);
 
 }  // namespace ventris::data::unicode

@@ -67,15 +67,6 @@ bool normaliser_allows(std::string_view message) {
          !table->replacements_have(kSpaceMark);
 }
 
-bool spaces_are_before_words(std::string_view trainer) {
-  bool before = true;
-  ProtoFields fields(trainer);
-  while (fields.next()) {
-    if (fields.number() == kWhitespaceAsSuffixField) before = fields.value() == 0;
-  }
-  return fields.ok() && before;
-}
-
 /// Requires a piece without U+2581 but at its beginning.
 bool user_defined_is_of_one_word(std::string_view text, uint64_t kind) {
   if (text == kSpaceMark) return false;
@@ -85,39 +76,25 @@ bool user_defined_is_of_one_word(std::string_view text, uint64_t kind) {
 
 }  // namespace
 
-bool words_are_independent(std::string_view model) {
-  const uint64_t kind = kind_of_sentencepiece_model(model);
-  bool trainer = false;
-  bool normaliser = false;
-  bool has_space_mark = false;
-  ProtoFields fields(model);
-  while (fields.next()) {
-    if (fields.number() == kTrainerField) {
-      trainer = spaces_are_before_words(fields.bytes());
-    } else if (fields.number() == kNormaliserField) {
-      normaliser = normaliser_allows(fields.bytes());
-    } else if (fields.number() == kPiecesField) {
-      const auto [text, score, type, ok] = SentencePiece::parse(fields.bytes());
-      if (!ok || text.find(kSpaceMark, 1) != std::string_view::npos) return false;
-      if (type == kTypeUserDefined && !user_defined_is_of_one_word(text, kind)) return false;
-      if (kind == kModelUnigram && type != kTypeUserDefined && !(score <= 0.0F && score >= kLowestScore))
-        return false;
-      has_space_mark = has_space_mark || (text == kSpaceMark && type == kTypeNormal);
-    }
-  }
-  const bool covered = kind == kModelUnigram || kind == kModelBpe || kind == kModelWord || kind == kModelChar;
-  return fields.ok() && covered && trainer && normaliser && (has_space_mark || kind == kModelWord);
+bool words_are_normalised_apart(const SentencePieceModel& model) {
+  return model.ok && model.has_trainer && !model.spaces_end_words && model.normaliser &&
+         normaliser_allows(*model.normaliser);
 }
 
-bool words_are_normalised_apart(std::string_view model) {
-  bool trainer = false;
-  bool normaliser = false;
-  ProtoFields fields(model);
-  while (fields.next()) {
-    if (fields.number() == kTrainerField) trainer = spaces_are_before_words(fields.bytes());
-    if (fields.number() == kNormaliserField) normaliser = normaliser_allows(fields.bytes());
+bool words_are_independent(std::string_view bytes) {
+  const SentencePieceModel model(bytes);
+  const uint64_t kind = model.kind;
+  const bool covered = kind == kModelUnigram || kind == kModelBpe || kind == kModelWord || kind == kModelChar;
+  if (!covered || !words_are_normalised_apart(model)) return false;
+  bool has_space_mark = kind == kModelWord;
+  for (const auto& [text, score, type] : model.pieces) {
+    if (text.find(kSpaceMark, 1) != std::string_view::npos) return false;
+    if (type == kTypeUserDefined && !user_defined_is_of_one_word(text, kind)) return false;
+    if (kind == kModelUnigram && type != kTypeUserDefined && !(score <= 0.0F && score >= kLowestScore))
+      return false;
+    has_space_mark = has_space_mark || (text == kSpaceMark && type == kTypeNormal);
   }
-  return fields.ok() && trainer && normaliser;
+  return has_space_mark;
 }
 
 }  // namespace ventris::data

@@ -66,7 +66,6 @@ SHARED_HEADERS = {
     "comm/communicator.h": (r"comm/(no_)?(mpi|nccl)/\w+\.cc", "the transport is that of the build"),
     "comm/nccl_library.h": (r"comm/(no_)?nccl/\w+\.cc", "likewise"),
     "comm/mpi_environment.h": (r"comm/(no_)?mpi/\w+\.cc", "likewise"),
-    "data/text/subword_model.h": (r"data/text/(bpe_dropout|unigram_sampling)\.cc", "the ways to draw segmentations"),
     "launch/command.h": (r"launch/(\w+_command|commands)\.cc", "the commands, each in a file of its own"),
     "trainer/exchange/export_formats.h": (r"trainer/exchange/export_\w+\.cc", "the formats have one contract and each a file of its own"),
 }

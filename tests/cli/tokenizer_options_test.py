@@ -107,11 +107,6 @@ class TokenizerOptions(support.RunTest):
         source = self.write("source", f"{known[0]} zebra xylophone {known[1]}\n")
         target = self.write("target", f"{known[2]} {known[3]}\n")
         self.assertEqual([line["length"] for line in self.translate_score_and_evaluate(model, source, target)], [3])
-        # The words of a list, in its order.
-        corpus, _ = self.prepare("--tokenizer-model", self.write("dict.txt", "".join(f"{word} 7\n" for word in known)))
-        vocabulary, origin, _ = self.tokenizer(corpus)
-        self.assertEqual(vocabulary, ["<unk>", "<s>", "</s>", *(SPACE + word for word in known)])
-        self.assertEqual(origin, {"given": "dict.txt"})
 
     def test_a_model_without_a_begin_mark(self):
         with h5py.File(self.corpus) as file:
@@ -119,7 +114,6 @@ class TokenizerOptions(support.RunTest):
         self.assertIn(b"\n\x03<s>", model)
         given = self.write("no-begin.model", model.replace(b"\n\x03<s>", b"\n\x03<q>", 1))
         corpus, said = self.prepare("--tokenizer-model", given, name="none.h5")
-        self.assertIn("no-begin.model has no begin mark", said)
         folder, config, said = self.trained(corpus, "none")
         self.assertIn("the vocabulary has no begin mark", said)
         self.assertEqual((config["begin_embedding"], config["model"].get("zero_start")), ("none", True))

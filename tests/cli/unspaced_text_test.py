@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Text without spaces between words: how its validation is scored, its alignments and its unknown characters."""
+"""Text without spaces between words: how its validation is scored, its alignments and its unknown tokens."""
 
 import json
 import unittest
@@ -48,10 +48,9 @@ class Unspaced(support.RunTest):
         self.assertEqual(result.returncode, 0, result.stderr.decode())
         return json.loads(result.stdout), json.loads(self.read(self.path(name, "config.json"))), result.stderr.decode()
 
-    def test_unknown_characters_are_listed_with_counts(self):
-        self.assertEqual(self.counts["train"]["unknown_characters"], {})
-        self.assertEqual(self.counts["valid"]["unknown_characters"], {"U+6182": 1, "U+8587": 2, "U+8594": 2, "U+9B31": 1})
-        self.assertIn("4 characters, 6 times: 薇 U+8587 2, 薔 U+8594 2, 憂 U+6182 1", self.succeed(*self.words).decode())
+    def test_unknown_tokens_are_counted(self):
+        self.assertEqual(self.counts["train"]["unknown_words"], 0)
+        self.assertGreater(self.counts["valid"]["unknown_words"], 0)
 
     def test_bleu_of_validations_has_the_words_of_the_language(self):
         chinese, words = self.prepared("zh", *(list(pairs(CHINESE, "{0}{2}{1}。"))[:end] for end in (None, 8)))

@@ -36,8 +36,7 @@ namespace fs = std::filesystem;
 constexpr Harness kHarnesses[] = {
     {"corpus", run_corpus}, {"model", run_model},     {"tokenizer", run_tokenizer},
     {"text", run_text},     {"config", run_config},   {"safetensors", run_safetensors},
-    {"npz", run_npz},       {"imports", run_imports}, {"mix", run_mix},
-    {"words", run_words}};
+    {"npz", run_npz},       {"imports", run_imports}, {"mix", run_mix}};
 
 std::vector<std::string> seeds_of(const std::string& harness) {
   std::vector<fs::path> paths;
@@ -113,7 +112,6 @@ TEST(FuzzHarness, SeedsOfFilesAreReadToTheEnd) {
   for (const std::string& seed : seeds_of("corpus")) EXPECT_NO_THROW(run_corpus(seed));
   for (const std::string& seed : seeds_of("model")) EXPECT_NO_THROW(run_model(seed));
   for (const std::string& seed : seeds_of("tokenizer")) EXPECT_NO_THROW(run_tokenizer(seed));
-  for (const std::string& seed : seeds_of("words")) EXPECT_NO_THROW(run_words(seed));
   for (const std::string& seed : seeds_of("safetensors")) EXPECT_NO_THROW(run_safetensors(seed));
   for (const std::string& seed : seeds_of("npz")) EXPECT_NO_THROW(run_npz(seed));
 }

@@ -41,7 +41,6 @@ class InputFile {
 void run_corpus(std::string_view bytes);
 void run_model(std::string_view bytes);
 void run_tokenizer(std::string_view bytes);
-void run_words(std::string_view bytes);
 void run_text(std::string_view bytes);
 void run_config(std::string_view bytes);
 void run_safetensors(std::string_view bytes);

@@ -7,7 +7,6 @@
 #include <random>
 #include <utility>
 
-#include "data/text/tokenizer_training.h"
 #include "data/text/word_independence.h"
 #include "tests/data/test_files.h"
 #include "tests/data/text/sentencepiece_training.h"
@@ -173,35 +172,6 @@ TEST(CachedEncoderTest, MoreWordsThanItRemembersGiveTheSameIds) {
     if (i % 97 == 0 || i > 299000) {
       ASSERT_EQ(ids, tokenizer.encode(word)) << word;
     }
-  }
-}
-
-TEST(CachedEncoderSharedTest, SharedTextGivesTheIdsOfTheTokenizer) {
-  const Strings paths = {"multi30k/tok/train.lc.norm.tok.de.gz",
-                         "multi30k/raw/val.cs.gz",
-                         "multi30k/raw/val.fr.gz",
-                         "tatoeba-en-de/dev.de.gz",
-                         "tatoeba-en-fr/dev.fr.gz",
-                         "tanaka-en-ja-50k/dev.ja.gz",
-                         "europarl-fr-en-20k/train.tok.fr.gz",
-                         "python-docs-en-fr/train.fr.gz",
-                         "wmt-newstest/newstest2013.en-de.de.gz",
-                         "sentencepiece/botchan.txt.gz",
-                         "sentencepiece/wagahaiwa_nekodearu.txt.gz"};
-  Strings lines;
-  for (const std::string& path : paths) {
-    VENTRIS_NEEDS_SHARED_DATA(path);
-    const Strings more = lines_of(shared_data(path), 400);
-    lines.insert(lines.end(), more.begin(), more.end());
-  }
-  for (const TokenizerKind kind : {TokenizerKind::kBpe, TokenizerKind::kUnigram}) {
-    TokenizerTraining options;
-    options.kind = kind;
-    options.vocab_size = 4000;
-    options.character_coverage = 0.999;
-    const Tokenizer tokenizer(train_tokenizer(lines, options), "test");
-    EXPECT_TRUE(words_are_independent(tokenizer.model()));
-    expect_same_ids(tokenizer, lines);
   }
 }
 

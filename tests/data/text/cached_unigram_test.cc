@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <cstdlib>
 #include <random>
 #include <string>
@@ -15,6 +15,7 @@
 #include "data/text/tokenizer_training.h"
 #include "data/text/word_independence.h"
 #include "tests/data/test_files.h"
+#include "tests/data/text/sentencepiece_model.h"
 #include "tests/data/text/sentencepiece_training.h"
 
 // SentencePiece itself, which Tokenizer::encode() calls, is the oracle. VENTRIS_ORACLE_LINES=N encodes at
@@ -52,34 +53,17 @@ struct HandMadeModel {
   bool whitespace_is_suffix = false;
 
   std::string bytes() const {
-    ProtoWriter model;
-    const auto add = [&](const std::string& text, float score, uint64_t type) {
-      ProtoWriter piece;
-      piece.text(kPieceTextField, text);
-      piece.number32(kPieceScoreField, score);
-      piece.integer(kPieceTypeField, type);
-      model.text(kPiecesField, piece.bytes());
-    };
-    add("<unk>", 0.0F, kTypeUnknown);
-    add("<s>", 0.0F, kTypeControl);
-    add("</s>", 0.0F, kTypeControl);
-    for (int byte = 0; byte_fallback && byte < 256; ++byte) {
-      char text[8];
-      std::snprintf(text, sizeof(text), "<0x%02X>", static_cast<unsigned>(byte));
-      add(text, 0.0F, kTypeByte);
-    }
-    for (const HandMadePiece& piece : pieces) add(piece.text, piece.score, piece.type);
-    ProtoWriter trainer;
-    trainer.integer(kModelKindField, kModelUnigram);
-    trainer.integer(kWhitespaceAsSuffixField, whitespace_is_suffix ? 1 : 0);
-    trainer.integer(kByteFallbackField, byte_fallback ? 1 : 0);
-    model.text(kTrainerField, trainer.bytes());
-    ProtoWriter normaliser;
-    normaliser.integer(kAddDummyPrefixField, add_dummy_prefix ? 1 : 0);
-    normaliser.integer(kRemoveExtraWhitespacesField, remove_extra_whitespaces ? 1 : 0);
-    normaliser.integer(kEscapeWhitespacesField, escape_whitespaces ? 1 : 0);
-    model.text(kNormaliserField, normaliser.bytes());
-    return model.bytes();
+    std::string model = marks();
+    for (int byte = 0; byte_fallback && byte < 256; ++byte)
+      model += piece(fmt::format("<0x{:02X}>", byte), 6);
+    for (const HandMadePiece& made : pieces)
+      model += field(
+          1, field(1, made.text) + field(2, made.score) + std::string{3 << 3, static_cast<char>(made.type)});
+    model += field(2, flag(kModelKindField, true) + flag(kWhitespaceAsSuffixField, whitespace_is_suffix) +
+                          flag(kByteFallbackField, byte_fallback));
+    return model + field(3, flag(kAddDummyPrefixField, add_dummy_prefix) +
+                                flag(kRemoveExtraWhitespacesField, remove_extra_whitespaces) +
+                                flag(kEscapeWhitespacesField, escape_whitespaces));
   }
 };
 

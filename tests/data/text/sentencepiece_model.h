@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
+#include <cstring>
 #include <string>
 
 // SentencePiece models made by hand.
@@ -13,6 +15,19 @@ inline std::string field(int number, const std::string& bytes) {
   size_t size = bytes.size();
   for (; size > 127; size >>= 7) text += static_cast<char>((size & 127) | 128);
   return text + static_cast<char>(size) + bytes;
+}
+
+/// A field of four bytes, and one of an integer.
+inline std::string field(int number, float value) {
+  std::string text(1 + sizeof(value), static_cast<char>(number << 3 | 5));
+  std::memcpy(text.data() + 1, &value, sizeof(value));
+  return text;
+}
+inline std::string flag(uint64_t number, bool value) {
+  const uint64_t key = number << 3;
+  const std::string head = key < 128 ? std::string(1, static_cast<char>(key))
+                                     : std::string{static_cast<char>(key | 128), static_cast<char>(key >> 7)};
+  return head + static_cast<char>(value ? 1 : 0);
 }
 
 /// A piece of a SentencePiece model. Types: 1 normal, 2 unknown, 3 a mark, 6 a byte.
