@@ -85,7 +85,7 @@ def mean(values):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--ventris", required=True)
-    parser.add_argument("--pytorch", required=True, help="a Python with torch and h5py")
+    parser.add_argument("--pytorch", required=True, help="a Python with torch, h5py and safetensors")
     begin = parser.add_mutually_exclusive_group(required=True)
     begin.add_argument("--general", metavar="MODEL")
     begin.add_argument("--preset")

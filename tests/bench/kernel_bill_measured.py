@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Measured times for the bill of the kernels: of phases, by ventris train --profile, or of kernels, by ncu."""
+"""Measured times of kernels for the bill, by ncu."""
 
 import collections
 import csv
 import dataclasses
-import json
 import sys
 
-EXPECTED = "expected is what ventris train --profile --json printed, or a table of ncu --csv --metrics gpu__time_duration.sum"
+import kernel_bill_step as plan
+
+EXPECTED = "expected is a table of ncu --csv --metrics gpu__time_duration.sum"
 DURATION, BYTES, TENSOR = METRICS = ("gpu__time_duration.sum", "dram__bytes.sum", "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_elapsed")
 STEP_END = "adam_step"  # a kernel that every training step launches once, after its products
 MS = {"nsecond": 1e-6, "ns": 1e-6, "usecond": 1e-3, "us": 1e-3, "msecond": 1.0, "ms": 1.0, "second": 1e3, "s": 1e3}  # of a unit of ncu
@@ -34,47 +35,37 @@ class Kernel:
         return Kernel(round(self.launches * factor), self.ms * factor, *(None if x is None else x * factor for x in (self.bytes, self.tensor_ms)))
 
 
-@dataclasses.dataclass
-class Measured:
-    kernels: dict = dataclasses.field(default_factory=dict)  # -> Kernel
-    phases: dict = dataclasses.field(default_factory=dict)  # -> ms of a step
-    step_ms: float | None = None
-
-    def of_row(self, name, launches, known):
-        """What a step takes of a kernel of the bill, or None. `product` is every kernel that is not of `known`, in a step."""
-        known = {other.split(" ")[0] for other in known}
-        if name != "product":
-            found = self.kernels.get(name.split(" ")[0])
-            return found.scaled(launches / found.launches) if found else None
-        rest = Kernel()
-        for other, kernel in self.kernels.items():
-            if other not in known:
-                rest.add(kernel)
-        steps = self.kernels[STEP_END].launches if STEP_END in self.kernels else 1
-        return rest.scaled(1 / steps) if rest.launches else None
+def of_row(kernels, name, launches):
+    """What a step takes of a kernel of the bill, or None. `product` is every kernel that is not ours, in a step."""
+    if name != "product":
+        found = kernels.get(name.split(" ")[0])
+        return found.scaled(launches / found.launches) if found else None
+    rest = Kernel()
+    for other, kernel in kernels.items():
+        if other not in plan.OUR_KERNELS:
+            rest.add(kernel)
+    steps = kernels[STEP_END].launches if STEP_END in kernels else 1
+    return rest.scaled(1 / steps) if rest.launches else None
 
 
 def read(file):
-    """The times in a file. Ends the program with the reason if there are none."""
+    """The kernels of a file. Ends the program with the reason if there are none."""
     try:
-        return times_of(file.read_text(encoding="utf-8"))
+        return kernels_of(file.read_text(encoding="utf-8"))
     except OSError as error:
         sys.exit(f"{file}: {error.strerror}; {EXPECTED}")
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError) as error:
         sys.exit(f"{file}: no times ({error}); {EXPECTED}")
 
 
-def times_of(text):
-    if text.lstrip().startswith("{"):
-        found = json.loads(text)
-        profile = found.get("profile", found)
-        return Measured(phases={phase["phase"]: phase["ms"] for phase in profile["phases"]}, step_ms=profile["step_ms"])
+def kernels_of(text):
+    """name -> Kernel"""
     kernels = collections.defaultdict(Kernel)
     for name, metrics in launches_of_ncu(text):
         ms = metrics[DURATION]
         tensor = metrics.get(TENSOR)
         kernels[short_name(name)].add(Kernel(1, ms, metrics.get(BYTES), None if tensor is None else ms * tensor / 100))
-    return Measured(kernels=dict(kernels))
+    return dict(kernels)
 
 
 def short_name(kernel):
@@ -88,7 +79,7 @@ def launches_of_ncu(text):
     lines = text.splitlines()
     first = next((i for i, line in enumerate(lines) if '"Kernel Name"' in line), None)
     if first is None:
-        raise ValueError('neither JSON nor a column "Kernel Name"')
+        raise ValueError('no column "Kernel Name"')
     launches, units = {}, {}
     for row in csv.DictReader(line for line in lines[first:] if line.startswith('"')):
         if not row["Kernel Name"]:  # the line of units of --page raw

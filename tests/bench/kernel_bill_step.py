@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a training step asks of the device, kernel by kernel: launches with their shapes, bytes and operations, and the products.
+"""What a training step asks of the device, kernel by kernel: launches with their bytes and operations, and the products.
 
-The rows below state per kernel what cannot be read from machine code: its blocks, how many packs a thread goes through, the bytes of
-a pack. A pack is what a thread moves at a time; the bytes are compared with those that the loop moves (tests/bench/kernel_bill.py).
 The number of launches is compared with what the emulated device counts (tests/emulation/launches_test.cc).
 """
 
@@ -16,8 +14,6 @@ LAUNCHES_TEST = ROOT / "tests/emulation/launches_test.cc"
 
 ROWS = 25_344  # of a side in a step: 25,000 tokens and what is padded to the capacity
 VOCABULARY = 37_000
-WARP = 32
-PACK = 8  # elements (backend/cuda/elements.cuh)
 BF16, F32 = 2, 4  # bytes
 
 # Lengths of sentences with their end mark, each as frequent as the others: 28 tokens on average as in WMT, an eighth of the tokens in
@@ -52,63 +48,15 @@ OUTPUT = "output layer and loss"
 PRESETS = {"base": Preset(6, 512, 2048, 8), "big": Preset(6, 1024, 4096, 16)}
 
 
-@dataclasses.dataclass(frozen=True)
-class Kernel:
-    """A row of the table. Bytes are those of accesses of `width` bytes by one thread to global and, if `shared`, shared memory:
-    (loaded, stored).
-    `once` is the way through the kernel without its loops; the loops are found by the bytes of a pack, of which they may move
-    several at a time. None: the longest way, whatever it moves."""
-
-    source: str
-    instance: str = ""  # template arguments; those of a preset as {packs}
-    width: int = 16
-    shared: bool = True
-    once: tuple | None = None
-    loops: tuple = ()
-    # Packs that a turn of a loop moves, where its code also has ways, which are never taken, that move more; 0: what it can.
-    at_once: int = 0
-    # Of tensor-core kernels the instructions of a product are counted: all of the kernel's, divided by its products.
-    by_products: bool = False
-
-
-KERNELS = {
-    "embed": Kernel("embedding_cuda.cu", "<BF16, true>", loops=((48, 16),)),
-    "list_work": Kernel("attention_work_cuda.cu", width=4, loops=((16, 0),)),
-    "norm_forward": Kernel("layer_norm_cuda.cu", "<BF16, 1, {packs}, true>", once=("{packs}", 96, 32)),
-    "norm_backward": Kernel("layer_norm_cuda.cu", "<BF16, {packs}, 1, true>", shared=False, loops=((32, 32),)),
-    "attend_on_tensor_cores": Kernel("attention_tensor_cuda.cu", "<64>", by_products=True),
-    "gradients_on_tensor_cores": Kernel("attention_tensor_backward_cuda.cu", "<64>", by_products=True),
-    "cross_entropy_row": Kernel("cross_entropy_cuda.cu", "<BF16, true, false>", loops=((16, 0), (16, 0), (16, 16))),
-    "sum_losses": Kernel("cross_entropy_cuda.cu", width=4, loops=((8, 0),)),
-    "sum_columns": Kernel("bias_relu_cuda.cu", "<BF16, true>", loops=((16, 0),), at_once=4),
-    "sum_columns masked": Kernel("bias_relu_cuda.cu", "<BF16, true>", loops=((32, 16),), at_once=4),
-    "add_columns": Kernel("column_sums_cuda.cu", width=4, loops=((4, 0),)),
-    "sum_runs": Kernel("embedding_cuda.cu", "<BF16, true>", loops=((16, 0),)),
-    "join_runs": Kernel("embedding_cuda.cu", "<BF16, true>", loops=((32, 0),)),
-    "chunk_squares": Kernel("global_norm_cuda.cu", "<true>", loops=((32, 0),)),
-    "sum_partials": Kernel("global_norm_cuda.cu", width=8, loops=((8, 0),)),
-    "plan": Kernel("update_plan_cuda.cu"),
-    "search": Kernel("not_finite_cuda.cu"),
-    "adam_step": Kernel("adam_cuda.cu", "<true>", once=(1, 128, 112)),
-}
-
-
 @dataclasses.dataclass
 class Launch:
-    """`times` launches of a kernel with one shape. `turns`: packs that a thread goes through in each of the kernel's loops."""
+    """`times` launches of a kernel with one shape."""
 
     kernel: str
     phase: str  # of a profile (model/phases.h, trainer/optimizer.cc)
     times: int
-    blocks: int
-    threads: int
-    elements: float  # that instructions are counted for
     bytes: float  # of device memory, each tensor once
-    turns: tuple = ()
-    shared: int = 0  # dynamic, of a block
     flops: float = 0.0
-    products: float = 0.0  # of tensor cores, 16 x 8 x 16
-    pieces: int = 0  # of work that blocks draw; 0: one a block
 
     @property
     def name(self):
@@ -134,7 +82,7 @@ class Product:
 
     @property
     def form(self):
-        """Which factor is transposed, and whether the result is added to (`attention_bench --products`)."""
+        """Which factor is transposed, and whether the result is added to (tests/bench/products_bench.cc)."""
         if self.bytes_of_result == F32:
             form = "tn"
         elif self.phase == OUTPUT:
@@ -157,9 +105,9 @@ def tiles(length):
     return -(-length // 16)
 
 
-def attention(preset, backward, causal):
-    """(products of 16 x 8 x 16, pieces of work) of one attention of a layer; queries and keys of a sentence are as many."""
-    products = pieces = 0.0
+def attention_flops(preset, backward, causal):
+    """Operations of the products of 16 x 8 x 16 of one attention of a layer; queries and keys of a sentence are as many."""
+    products = 0.0
     of_length = sentences() / len(LENGTHS)
     for length in LENGTHS:
         side = tiles(length)
@@ -167,12 +115,7 @@ def attention(preset, backward, causal):
         # Of 16 queries and 16 keys each product takes 2 * d_head / 16: two forward; backward five, or seven in two kernels' turns.
         times = (7 if length > 64 else 5) if backward else 2
         products += of_length * preset.heads * pairs * times * 2 * (preset.d_model // preset.heads) / 16
-        if length > 64:
-            turns = (2 if backward else 1) * -(-length // 64)
-        else:
-            turns = 1 / (4 if length <= 16 else 2 if length <= 32 else 1)
-        pieces += of_length * preset.heads * turns
-    return products, round(pieces)
+    return 4096 * products
 
 
 def rows_of_partial(rows):
@@ -192,14 +135,12 @@ def step(preset, rows=ROWS):
 
     def columns(phase, times, cols, masked=False):
         """Sums of the gradient of a bias by blocks of rows; `masked`: the gradient is first set to 0 where ReLU's result is."""
-        block_rows = rows_of_partial(rows)
-        launches.append(Launch("sum_columns masked" if masked else "sum_columns", phase, times, -(-cols // 256) * partials, 256, rows * cols,
-                               (3 if masked else 1) * rows * cols * BF16 + partials * cols * F32, (block_rows / 8,), flops=rows * cols))  # fmt: skip
+        launches.append(Launch("sum_columns masked" if masked else "sum_columns", phase, times,
+                               (3 if masked else 1) * rows * cols * BF16 + partials * cols * F32, rows * cols))  # fmt: skip
 
     def add(phase, times, cols):
         """All such sums of a layer, `cols` in total."""
-        launches.append(Launch("add_columns", phase, times, -(-cols // 32), 512, partials * cols, partials * cols * F32,
-                               (partials / 16,), flops=partials * cols))  # fmt: skip
+        launches.append(Launch("add_columns", phase, times, partials * cols * F32, partials * cols))
 
     def linear(side, times, n, k, first=False):
         """A linear layer: y = x W, dW += x^T dy, dx = dy W^T."""
@@ -207,28 +148,20 @@ def step(preset, rows=ROWS):
         products.append(Product(backward[side], times, k, n, rows, F32, accumulates=True))
         products.append(Product(backward[side], times, rows, k, n, accumulates=first))
 
-    packs = d // (WARP * PACK)  # of a row in the registers of a warp, or warps that share a row
     for side, sublayers in (("encoder", 2), ("decoder", 3)):
         launches += [
-            Launch("embed", forward[side], 1, -(-rows // 4), 128, rows * d, 2 * row, (packs,), flops=4 * rows * d),
-            Launch("list_work", forward[side], sublayers - 1, 1, 1024, sentences(), 40 * sentences(), (sentences() / 1024,)),
-            Launch("norm_forward", forward[side], sublayers * layers, -(-rows // 4), 128, rows * d, 4 * row + 8 * rows,
-                   flops=10 * rows * d),
-            Launch("norm_backward", backward[side], sublayers * layers, partials, 256, rows * d, 4 * row + 8 * rows,
-                   (rows_of_partial(rows) * packs / 8,), shared=3 * d * F32, flops=14 * rows * d),
-        ]  # fmt: skip
+            Launch("embed", forward[side], 1, 2 * row, 4 * rows * d),
+            Launch("list_work", forward[side], sublayers - 1, 40 * sentences()),
+            Launch("norm_forward", forward[side], sublayers * layers, 4 * row + 8 * rows, 10 * rows * d),
+            Launch("norm_backward", backward[side], sublayers * layers, 4 * row + 8 * rows, 14 * rows * d),
+        ]
         # Of its norms, with the biases before them; of its other biases.
         add(backward[side], layers, sublayers * 3 * d + ff + (2 if side == "encoder" else 3) * d)
         for causal in ((False,) if side == "encoder" else (True, False)):
-            for back in (False, True):
-                count, pieces = attention(preset, back, causal)
-                head = d // preset.heads
-                elements = 64 * (head + PACK)  # of a tile in shared memory
-                shared = (4 * elements + 2 * 64 * (64 + PACK) if back else 3 * elements) * BF16
-                launches.append(Launch("gradients_on_tensor_cores" if back else "attend_on_tensor_cores",
-                                       (backward if back else forward)[side], layers, 8 * 132, 128, count,
-                                       (7 if back else 4) * row, shared=shared, flops=4096 * count, products=count,
-                                       pieces=pieces))  # fmt: skip
+            launches += [
+                Launch("attend_on_tensor_cores", forward[side], layers, 4 * row, attention_flops(preset, False, causal)),
+                Launch("gradients_on_tensor_cores", backward[side], layers, 7 * row, attention_flops(preset, True, causal)),
+            ]
         # Self-attention, of the decoder also attention to the encoder, feed-forward.
         linear(side, layers, 3 * d, d, first=True)
         linear(side, layers, d, d)
@@ -244,17 +177,14 @@ def step(preset, rows=ROWS):
         columns(backward[side], layers, ff, masked=True)
         columns(backward[side], layers, 2 * d)
         pieces = -(-rows // 32)
-        grid = -(-pieces // 4) * -(-d // (WARP * PACK))
         launches += [
-            Launch("sum_runs", backward[side], 1, grid, 128, rows * d, row + 2 * pieces * d * F32, (32,), flops=2 * rows * d),
-            Launch("join_runs", backward[side], 1, grid, 128, pieces * d, 2 * pieces * d * F32, (1,)),
-        ]  # fmt: skip
+            Launch("sum_runs", backward[side], 1, row + 2 * pieces * d * F32, 2 * rows * d),
+            Launch("join_runs", backward[side], 1, 2 * pieces * d * F32),
+        ]
     logits = rows * vocabulary
-    of_thread = VOCABULARY / (512 * PACK)
     launches += [
-        Launch("cross_entropy_row", output, 1, rows, 512, logits, 2 * logits * BF16, 3 * (of_thread,), VOCABULARY * BF16,
-               flops=8 * logits),
-        Launch("sum_losses", output, 1, 1, 1024, rows, 8 * rows, (rows / 1024,)),
+        Launch("cross_entropy_row", output, 1, 2 * logits * BF16, 8 * logits),
+        Launch("sum_losses", output, 1, 8 * rows),
     ]
     products += [
         Product(output, 1, rows, vocabulary, d),
@@ -264,11 +194,11 @@ def step(preset, rows=ROWS):
     count = preset.parameters
     chunks = -(-count // 16384)
     launches += [
-        Launch("chunk_squares", "gradient norm", 1, chunks, 256, count, count * F32, (8,), flops=2 * count),
-        Launch("sum_partials", "gradient norm", 1, 1, 256, chunks, chunks * 8, (chunks / 256,)),
-        Launch("plan", "gradient norm", 1, 1, 1, WARP, 0),
-        Launch("search", "gradient norm", 1, 1024, 256, 1024 * 256, 0),
-        Launch("adam_step", "Adam", 1, -(-count // (256 * PACK)), 256, count, 30 * count, flops=12 * count),
+        Launch("chunk_squares", "gradient norm", 1, count * F32, 2 * count),
+        Launch("sum_partials", "gradient norm", 1, chunks * 8),
+        Launch("plan", "gradient norm", 1, 0),
+        Launch("search", "gradient norm", 1, 0),
+        Launch("adam_step", "Adam", 1, 30 * count, 12 * count),
     ]
     others = {
         "memset": ("zeroing gradients", 3, F32 * count + 2 * 16),
@@ -310,13 +240,4 @@ def wrong_counts(file=LAUNCHES_TEST):
             for name in sorted({*counted, *stated}) if counted.get(name, 0) != stated.get(name, 0)]  # fmt: skip
 
 
-def pack_of(entry, preset):
-    """(bytes loaded, bytes stored) of one pack of a thread; with {packs}, of all packs of a row in the registers of a warp."""
-    if len(entry) == 2:
-        return entry
-    packs = preset.d_model // (WARP * PACK) if entry[0] == "{packs}" else entry[0]
-    return packs * entry[1], packs * entry[2]
-
-
-def instance_of(kernel, preset):
-    return kernel.instance.replace("{packs}", str(preset.d_model // (WARP * PACK)))
+OUR_KERNELS = {launch.name for launch in step(PRESETS["base"])[0]}

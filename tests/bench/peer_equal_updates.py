@@ -12,6 +12,8 @@ import json
 import os
 
 import numpy as np
+import safetensors
+import safetensors.numpy
 import torch
 from torch import nn
 
@@ -88,32 +90,6 @@ def padded(rows):
     return torch.from_numpy(out)
 
 
-def read_safetensors(path):
-    """Metadata, and arrays by name (F32 and U8)."""
-    with open(path, "rb") as file:
-        header = json.loads(file.read(int.from_bytes(file.read(8), "little")))
-        data = file.read()
-    metadata = header.pop("__metadata__")
-    types = {"F32": np.float32, "U8": np.uint8}
-    return metadata, {
-        name: np.frombuffer(data[slice(*entry["data_offsets"])], types[entry["dtype"]]).reshape(entry["shape"])
-        for name, entry in header.items()
-    }
-
-
-def write_safetensors(path, metadata, arrays):
-    header, at = {"__metadata__": metadata}, 0
-    for name, values in arrays.items():
-        kind = {"float32": "F32", "uint8": "U8"}[values.dtype.name]
-        header[name] = {"dtype": kind, "shape": list(values.shape), "data_offsets": [at, at + values.nbytes]}
-        at += values.nbytes
-    text = json.dumps(header).encode()
-    with open(path, "wb") as file:
-        file.write(len(text).to_bytes(8, "little") + text)
-        for values in arrays.values():
-            file.write(np.ascontiguousarray(values).tobytes())
-
-
 def places(model):
     """The names of our parameters, with the tensor of the model that holds each, or its rows, and whether it is transposed."""
     yield "embedding", model.embedding.weight, False
@@ -161,7 +137,8 @@ def main():
     arguments = parser.parse_args()
     torch.manual_seed(arguments.seed)
     torch.set_num_threads(arguments.threads)
-    metadata, arrays = read_safetensors(arguments.weights)
+    with safetensors.safe_open(arguments.weights, "np") as file:
+        metadata, arrays = file.metadata(), {name: file.get_tensor(name) for name in file.keys()}
     config = json.loads(metadata["config"])
     width = config["d_model"]
     model = peer_pytorch.Transformer(
@@ -179,8 +156,8 @@ def main():
         with torch.no_grad():
             trained = {name: (values.T if transposed else values).contiguous().numpy() for name, values, transposed in places(model)}
         # Without digests, which only files of ours have.
-        write_safetensors(os.path.join(arguments.output, f"{step}.safetensors"), {key: metadata[key] for key in ("format", "config")},
-                          {name: trained.get(name, values) for name, values in arrays.items()})
+        safetensors.numpy.save_file({name: trained.get(name, values) for name, values in arrays.items()},
+                                    os.path.join(arguments.output, f"{step}.safetensors"), {key: metadata[key] for key in ("format", "config")})
 
     losses = []
     for step, pairs in zip(range(1, max(arguments.save_at) + 1), batches(source, target, arguments.batch_tokens, arguments.seed)):

@@ -4,7 +4,7 @@
 
 Reads the same corpus.h5 as `ventris train`, or its ids as tests/gpu/corpus.py writes them, buckets sentence pairs by length, pads each batch
 and trains with the paper's schedule on all cores, or on one GPU with --device cuda. Prints one JSON object: target tokens/s (without padding),
-peak memory, loss, padding share. With --gemm it prints the rate of a large matrix product instead.
+peak memory, loss, padding share.
 
     python peer_pytorch.py --corpus corpus.h5 --preset tiny --precision bf16 --compile --seconds 40
 """
@@ -38,17 +38,10 @@ STEADY_STEPS = 10
 
 def attention(query, key, value, mask, causal, dropout):
     """Scaled dot-product attention; mask is True where a key may be seen. [batch, heads, length, d_head]"""
-    if hasattr(F, "scaled_dot_product_attention"):
-        if causal and mask is not None:
-            length = query.shape[2]
-            mask = mask & torch.ones(length, length, dtype=torch.bool, device=query.device).tril()
-        return F.scaled_dot_product_attention(query, key, value, attn_mask=mask, dropout_p=dropout)
-    scores = query @ key.transpose(-1, -2) / math.sqrt(query.shape[-1])
-    if causal:
+    if causal and mask is not None:
         length = query.shape[2]
         mask = mask & torch.ones(length, length, dtype=torch.bool, device=query.device).tril()
-    scores = scores.masked_fill(~mask, float("-inf"))
-    return F.dropout(scores.softmax(-1), dropout) @ value
+    return F.scaled_dot_product_attention(query, key, value, attn_mask=mask, dropout_p=dropout)
 
 
 class Attention(nn.Module):
@@ -193,22 +186,6 @@ def require_device(device):
         sys.exit(77)
 
 
-def gemm_rate(device, precision, size):
-    """GFLOP/s of a large square product: the maximum of several runs."""
-    dtype = torch.bfloat16 if precision == "bf16" else torch.float32
-    a, b = (torch.randn(size, size, device=device, dtype=dtype) for _ in range(2))
-    wait = torch.cuda.synchronize if device == "cuda" else lambda: None
-    best = 0.0
-    for _ in range(10):
-        wait()
-        begin = time.perf_counter()
-        for _ in range(10):
-            a @ b
-        wait()
-        best = max(best, 10 * 2 * size**3 / (time.perf_counter() - begin) / 1e9)
-    return best
-
-
 def peak_memory_mib(device):
     if device == "cuda":
         return torch.cuda.max_memory_allocated() >> 20
@@ -233,14 +210,11 @@ def steady(seconds):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--corpus")
-    parser.add_argument("--gemm", action="store_true", help="measure only a large matrix product")
-    parser.add_argument("--gemm-size", type=int, default=8192, help="rows of its matrices")
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument("--preset", choices=PRESETS, default="tiny")
     parser.add_argument("--layers", type=int, help="of each side; default: those of the preset")
     parser.add_argument("--precision", choices=("f32", "bf16"), default="f32")
     parser.add_argument("--compile", action="store_true")
-    parser.add_argument("--regional", action="store_true", help="with --compile: compile a layer of each kind and the loss, not the model in one piece")
     parser.add_argument("--batch-tokens", type=int, default=4096, help="target tokens of an update, without padding")
     parser.add_argument("--seconds", type=float, default=40.0)
     parser.add_argument("--warmup-seconds", type=float, default=15.0)
@@ -250,9 +224,6 @@ def main():
     arguments = parser.parse_args()
 
     require_device(arguments.device)
-    if arguments.gemm:
-        print(json.dumps({"gflops": round(gemm_rate(arguments.device, arguments.precision, arguments.gemm_size))}))
-        return
     device = arguments.device
     if device == "cuda":
         torch.backends.cuda.enable_cudnn_sdp(False)
@@ -268,13 +239,7 @@ def main():
     def loss_of_logits(logits, labels):
         return loss_of(logits.view(-1, logits.shape[-1]).float(), labels.view(-1))
 
-    forward = model
-    if arguments.compile and arguments.regional:
-        for layer in [*model.encoder, *model.decoder]:
-            layer.compile(dynamic=True)
-        loss_of_logits = torch.compile(loss_of_logits, dynamic=True)
-    elif arguments.compile:
-        forward = torch.compile(model, dynamic=True)
+    forward = torch.compile(model, dynamic=True) if arguments.compile else model
 
     begin = previous = time.time()
     recent = []  # seconds of the last steps

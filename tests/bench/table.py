@@ -2,7 +2,6 @@
 """Functions for the scripts that measure training: runs of ventris and of peers, and tables in Markdown."""
 import json
 import os
-import shutil
 import signal
 import subprocess
 import tempfile
@@ -84,38 +83,6 @@ def run_json(command, timeout=None, environment=None):
     if reason is not None or not objects:
         raise Failed(reason or "no output")
     return objects[-1]
-
-
-def train_ventris(launcher, ventris, corpus, preset, precision, batch_tokens, seconds, warmup_seconds, extra, timeout=None,
-                  environment=None, run_folder=None):
-    """A run of `ventris train`, without its first steps, from the end of a copy of `run_folder`, if that is given. Returns rates a second,
-    and the object of --json as "result". Raises Failed."""
-    folder = tempfile.mkdtemp(prefix="ventris-bench-")
-    metrics = os.path.join(folder, "metrics.jsonl")
-    before = 0
-    if run_folder is not None:
-        shutil.copytree(run_folder, folder, dirs_exist_ok=True)
-        with open(metrics, encoding="utf-8") as file:
-            before = len(list(file))
-    command = [*launcher, ventris, "train", "--corpus", corpus, "--model-dir", folder, "--preset", preset, "--precision", precision,
-               "--batch-target-tokens", str(batch_tokens), "--batch-source-tokens", str(batch_tokens), "--max-minutes",
-               str((seconds + warmup_seconds) / 60), "--max-steps", "1000000", "--valid-every", "0", "--save-every", "0", "--json", *extra]
-    try:
-        result = run_json(command, timeout, environment)
-        with open(metrics, encoding="utf-8") as file:
-            lines = [json.loads(line) for line in file][before:]
-        lines = [line for line in lines if "elapsed_seconds" in line]  # not what a resumed run says of itself
-    finally:
-        shutil.rmtree(folder)
-    counted = [line for line in lines if line["elapsed_seconds"] - lines[0]["elapsed_seconds"] >= warmup_seconds]
-    if len(counted) < 2:
-        raise Failed(f"fewer than two reports after {warmup_seconds:g} s; increase the time of the measurement")
-    seconds = counted[-1]["elapsed_seconds"] - counted[0]["elapsed_seconds"]
-    steps = counted[-1]["step"] - counted[0]["step"]
-    tokens = counted[-1]["target_tokens"] - counted[0]["target_tokens"]
-    flops_per_token = result["model_flops_per_second"] / result["target_tokens_per_second"]
-    return {"rate": tokens / seconds, "ms": 1000 * seconds / steps, "flops": tokens / seconds * flops_per_token,
-            "tokens_per_update": round(tokens / steps), "result": result}
 
 
 def peer_command(python, script, arguments):

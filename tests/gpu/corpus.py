@@ -6,8 +6,8 @@
 
 Words follow Zipf's law, f(rank) ~ 1 / (rank + 2.7); the lengths of sentences are log-normal with about 28 tokens on the average, and a target
 is about as long as its source. Writes FOLDER/corpus.h5 by 'ventris prepare'; FOLDER/corpus.npz, the same ids for the scripts of tests/bench,
-which then need no HDF5; and FOLDER/pairs.txt, the lengths of a batch for `attention_bench --pairs`, with end and begin marks. The text
-depends on the options alone. Needs numpy and h5py.
+which then need no HDF5; and FOLDER/pairs.txt, the lengths of a batch, with end and begin marks. The text depends on the options alone. Needs
+numpy and h5py.
 """
 import argparse
 import bisect

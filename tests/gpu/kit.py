@@ -31,8 +31,8 @@ class Kit:
 
     def __init__(self, root, python, work, results, sizes):
         self.root, self.python, self.work, self.results, self.sizes = root, python, work, results, sizes
-        self.ventris, self.tests, self.attention_bench, self.mpirun = (
-            os.path.join(root, "bin", name) for name in ("ventris", "cuda_tests", "attention_bench", "mpirun"))
+        self.ventris, self.tests, self.products_bench, self.mpirun = (
+            os.path.join(root, "bin", name) for name in ("ventris", "cuda_tests", "products_bench", "mpirun"))
         self.source = os.path.join(root, "source")
         self.corpus, self.ids, self.pairs = (os.path.join(root, "corpus", name) for name in ("corpus.h5", "corpus.npz", "pairs.txt"))
         self.multi30k = os.path.join(root, "multi30k")

@@ -24,28 +24,28 @@ sys.path.insert(0, os.path.join(os.path.dirname(HERE), "bench"))
 
 import checks  # noqa: E402
 import kit as kits  # noqa: E402
-import limits  # noqa: E402
 import measure  # noqa: E402
 import sizes  # noqa: E402
 import table  # noqa: E402
 import tables  # noqa: E402
 
-Row = collections.namedtuple("Row", "name call run words")
-# In the order in which they run: what is worth most first.
+Row = collections.namedtuple("Row", "name call limit run words")
+# In the order in which they run: what is worth most first. The limits in seconds fit into the budget of the call, so that each stage has its
+# time whatever becomes of the others; measured.json has what a lease took.
+BUDGETS = {"A": 380, "B": 275}
 STAGES = [
-    Row("card", "A", measure.measure_card, "libraries of CUDA, copy of memory, a large product, the products of a step"),
-    Row("tests", "A", checks.run_tests, "all operations and models against the CPU"),
-    Row("steps", "A", measure.measure_steps, "steps of base and big, and of base without a graph"),
-    Row("digests", "A", checks.compare_digests, "digests with a graph and without, and of a run that is killed and resumed"),
-    Row("ranks", "A", checks.ranks_on_one_device, "NCCL, several ranks on one device; one that is killed, one that is stopped"),
-    Row("kernels", "A", measure.measure_kernels, "one step of base and of big under ncu"),
-    Row("memcheck", "A", checks.sanitize("memcheck", checks.OPERATIONS), "operations under compute-sanitizer"),
-    Row("variants", "A", measure.measure_variants, "the list of variants.txt, each against the present way"),
-    Row("eager", "B", measure.measure_eager, "steps of base and big in PyTorch, padded"),
-    Row("packed", "B", measure.measure_packed, "and without padding, as they are and compiled"),
-    Row("attention", "B", measure.measure_attention, "attention against that of the packed peer"),
-    Row("racecheck", "B", checks.sanitize("racecheck", checks.ROWS), "attention and kernels of rows at small shapes under compute-sanitizer"),
-    Row("multi30k", "B", checks.train_multi30k, "Multi30k to the score of the CPU, if there is time"),
+    Row("card", "A", 12, measure.measure_card, "libraries of CUDA, copy of memory, a large product, the products of a step"),
+    Row("tests", "A", 30, checks.run_tests, "all operations and models against the CPU"),
+    Row("steps", "A", 50, measure.measure_steps, "steps of base and big, and of base without a graph"),
+    Row("digests", "A", 30, checks.compare_digests, "digests with a graph and without, and of a run that is killed and resumed"),
+    Row("ranks", "A", 65, checks.ranks_on_one_device, "NCCL, several ranks on one device; one that is killed, one that is stopped"),
+    Row("kernels", "A", 75, measure.measure_kernels, "one step of base and of big under ncu"),
+    Row("memcheck", "A", 65, checks.sanitize("memcheck", checks.OPERATIONS), "operations under compute-sanitizer"),
+    Row("variants", "A", 50, measure.measure_variants, "the list of variants.txt, each against the present way"),
+    Row("eager", "B", 50, measure.measure_eager, "steps of base and big in PyTorch, padded"),
+    Row("packed", "B", 140, measure.measure_packed, "and without padding, as they are and compiled"),
+    Row("racecheck", "B", 85, checks.sanitize("racecheck", checks.ROWS), "attention and kernels of rows at small shapes under compute-sanitizer"),
+    Row("multi30k", "B", 120, checks.train_multi30k, "Multi30k to the score of the CPU, if there is time"),
 ]
 OF_THE_REST = "multi30k"  # the stage that has all the time that is left, if that is its limit at least
 LEAST_SECONDS = 5.0  # that must be left for another one to start
@@ -53,13 +53,11 @@ MEMORY_FOLDER, MEMORY_FOLDER_BYTES = "/dev/shm", 16 << 30  # for files of stages
 
 
 def describe_stages():
-    predicted = limits.predict(sizes.Sizes())
-    lines = [f"{'call':<6}{'stage':<12}{'predicted, s':>12}{'limit, s':>10}  what"]
-    for call, budget in limits.BUDGETS.items():
+    lines = [f"{'call':<6}{'stage':<12}{'limit, s':>10}  what"]
+    for call, budget in BUDGETS.items():
         rows = [row for row in STAGES if row.call == call]
-        lines += [f"{call:<6}{row.name:<12}{predicted[row.name]:>12.0f}{limits.LIMITS[row.name]:>10}  {row.words}" for row in rows]
-        rows = [row.name for row in rows if row.name != OF_THE_REST]
-        lines.append(f"{call:<6}{'':<12}{sum(predicted[name] for name in rows):>12.0f}{sum(limits.LIMITS[name] for name in rows):>10}  of {budget} s"
+        lines += [f"{call:<6}{row.name:<12}{row.limit:>10}  {row.words}" for row in rows]
+        lines.append(f"{call:<6}{'':<12}{sum(row.limit for row in rows if row.name != OF_THE_REST):>10}  of {budget} s"
                      + (f"; without {OF_THE_REST}" if call == STAGES[-1].call else ""))
     return "\n".join(lines)
 
@@ -103,10 +101,9 @@ def save(kit, logs):
 
 def seconds_of(row, left, patience):
     """The time of a stage, or None if too little is left."""
-    limit = limits.LIMITS[row.name]
     if row.name == OF_THE_REST:
-        return left if left >= limit else None
-    return min(limit * patience, left) if left >= LEAST_SECONDS else None
+        return left if left >= row.limit else None
+    return min(row.limit * patience, left) if left >= LEAST_SECONDS else None
 
 
 def run_stages(kit, rows, budget):
@@ -129,11 +126,11 @@ def run_stages(kit, rows, budget):
 
 def options():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--list", action="store_true", help="print the stages with their predicted seconds and their limits")
+    parser.add_argument("--list", action="store_true", help="print the stages with their limits")
     parser.add_argument("--kit", help="the unpacked archive")
     parser.add_argument("--work", help="folder for files of the stages")
     parser.add_argument("--output", default="gpu_results", help="folder for the results")
-    parser.add_argument("--call", choices=limits.BUDGETS, help="its stages; default: all")
+    parser.add_argument("--call", choices=BUDGETS, help="its stages; default: all")
     parser.add_argument("--budget", type=float, help="seconds for all stages; those for which none are left are not started; default: those of the calls")
     parser.add_argument("--spent", type=float, default=0.0, help="seconds of the budget that are over")
     parser.add_argument("--python", default=os.environ.get("PYTHON", "python3"), help="Python with PyTorch; default: variable PYTHON, or python3")
@@ -153,7 +150,7 @@ def main():
         print(f"error: {what}\n{describe_stages()}", file=sys.stderr)
         return 64
     rows = [row for row in STAGES if row.call == (arguments.call or row.call) and row.name in (arguments.stages or [row.name])]
-    budget = arguments.budget or sum(limits.BUDGETS[call] for call in {row.call for row in rows})
+    budget = arguments.budget or sum(BUDGETS[call] for call in {row.call for row in rows})
     os.makedirs(arguments.output, exist_ok=True)
     in_memory = os.path.isdir(MEMORY_FOLDER) and shutil.disk_usage(MEMORY_FOLDER).free >= MEMORY_FOLDER_BYTES
     os.makedirs(arguments.work, exist_ok=True)

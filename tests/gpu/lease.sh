@@ -10,7 +10,7 @@
 #   --call    the stages of one call, in the order of --list; default: both
 #   --output  folder for at most eight result files, summary.md first; default: gpu_results. Results of earlier calls that are
 #             there stay in the tables
-#   --budget  seconds for all stages; default: 380 of call A, 300 of call B
+#   --budget  seconds for all stages; default: 380 of call A, 275 of call B
 #   STAGE     only these
 # PYTHON in the environment: a Python with PyTorch for CUDA; default: python3. LD_LIBRARY_PATH is extended, never replaced.
 set -euo pipefail

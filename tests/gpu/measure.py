@@ -26,23 +26,15 @@ def measure_card(kit, stage):
     lines = list(dict.fromkeys(map(line, [large, *(product for products in of_step.values() for product in products)])))
     with open(stage.path("products.txt"), "w", encoding="utf-8") as file:
         file.write("\n".join(lines) + "\n")
-    copy, *found = run_bench(kit, stage, "--products", stage.path("products.txt"))
-    ms = dict(zip(lines, (row["real_time"] for row in found), strict=True))
+    printed = stage.run(kit.products_bench, kit.sizes.device, stage.path("products.txt")).output
+    copy, *found = map(json.loads, printed.splitlines())
+    ms = {row["product"]: row["ms"] for row in found}
     rows = [{"shape": text, "ms": ms[text], **{preset: sum(product.times for product in products if line(product) == text)
                                                for preset, products in of_step.items()}} for text in lines[1:]]
     rate = 1000 * large.flops / ms[lines[0]]
-    kit.measured["products"] = {"large": sizes.large, "rate": rate, "copy": 1000 * copy["bytes"] / copy["real_time"], "rows": rows,
+    kit.measured["products"] = {"large": sizes.large, "rate": rate, "copy": 1000 * copy["copied_bytes"] / copy["ms"], "rows": rows,
                                 "of_step": {preset: sum(row[preset] * row["ms"] for row in rows) for preset in of_step}}
     return f"{words}; copy {kit.measured['products']['copy'] / 1e12:.2f} TB/s, product {rate / 1e12:.0f} TFLOP/s"
-
-
-def run_bench(kit, stage, *options, most=None):
-    """The rows of Google Benchmark, times in ms."""
-    output = stage.path("bench.json")
-    stage.run(kit.attention_bench, "--device", kit.sizes.device, *options, "--benchmark_format=console", "--benchmark_out_format=json",
-              f"--benchmark_out={output}", most=most)
-    with open(output, encoding="utf-8") as file:
-        return json.load(file)["benchmarks"]
 
 
 def model_flops(kit, shape):
@@ -166,13 +158,10 @@ def profile(kit, stage, ncu, preset, metrics, seconds):
     except ValueError as error:
         raise ValueError(f"{error}; {finished.reason or 'ncu ended well'}; {table.last_words(text)}") from error
     table.save(step, kit.result(f"kernels_{preset}.csv"))
-    kernels = measurements.times_of(step).kernels
+    kernels = measurements.kernels_of(step)
     return [{"kernel": name, "launches": kernel.launches, "ms": kernel.ms, "bytes": kernel.bytes,
-             "tensor": None if kernel.tensor_ms is None else kernel.tensor_ms / kernel.ms, "ours": name in OUR_KERNELS}
+             "tensor": None if kernel.tensor_ms is None else kernel.tensor_ms / kernel.ms, "ours": name in plan.OUR_KERNELS}
             for name, kernel in sorted(kernels.items(), key=lambda item: -item[1].ms)]
-
-
-OUR_KERNELS = {name.split(" ")[0] for name in plan.KERNELS}
 
 
 def peer_command(kit, script, preset, *options):
@@ -225,29 +214,3 @@ def measure_packed(kit, stage):
         failures.attempt(preset, work)
     failures.raise_any()
     return ", ".join(f"{preset} {found[COMPILED]['ms']:.2f} ms" for preset, found in training.items())
-
-
-def measure_attention(kit, stage):
-    """The three attentions of a layer, ours and that of the packed peer on the same sentences."""
-    found, failures = kit.measured.setdefault("attention", {}), kits.Failures(stage)
-
-    def note(preset, rate, way, side, ms):
-        found.setdefault(preset, {}).setdefault(f"{way}, dropout {rate:g}", {})[side] = ms
-
-    def ours():
-        for row in run_bench(kit, stage, "--pairs", kit.pairs, f"--benchmark_min_time={kit.sizes.attention_min_seconds}", most=stage.left() / 2):
-            _, preset, side, *rest = row["name"].split("/")
-            note(preset, 0.1 if "dropout" in rest else 0.0, "ventris", side, row["real_time"])
-
-    def theirs():
-        command = table.peer_command(kit.python, "peer_attention.py", ["--pairs", kit.pairs, "--device", kit.sizes.peer_device])
-        lines, reason = table.run_lines(command, stage.left(), kit.environment())
-        for line in lines:
-            note(line["preset"], line["dropout"], f"PyTorch, {line['attention']}", line["side"], line["ms"])
-        if reason:
-            raise table.Failed(reason)
-
-    failures.attempt("ventris", ours)
-    failures.attempt("PyTorch", theirs)
-    failures.raise_any()
-    return "; ".join(f"{preset}: " + ", ".join(f"{way} {sum(sides.values()):.3f} ms" for way, sides in ways.items()) for preset, ways in found.items())

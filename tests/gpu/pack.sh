@@ -5,8 +5,8 @@
 #   --build FOLDER      with the program built for GPUs, its tests and benchmarks; default: build/release, or else build/cuda
 #   --multi30k FOLDER   text for launch/recipes/multi30k.sh; default: ../shared/data/multi30k/tok, if it is there
 #   --corpus FILE       corpus.h5 of 'ventris prepare'; default: one that corpus.py makes, of the size of WMT's
-#   --batch-tokens N    of the batch for attention; default: 25344
-#   --ventris, --tests, --attention-bench PROGRAM   in the place of those of the build
+#   --batch-tokens N    of the batch whose operations are counted; default: 25344
+#   --ventris, --tests, --products-bench PROGRAM   in the place of those of the build
 # OUT.tar is not compressed. Shared libraries are packed with the programs, Open MPI with its plug-ins, but neither the C library nor those of CUDA,
 # which lease.sh finds on the machine. XZ_OPT: options of xz.
 set -euo pipefail
@@ -31,7 +31,7 @@ build=$root/build/release
 declare -A given=()
 while (($# > 0)); do
   case $1 in
-    --build | --multi30k | --corpus | --batch-tokens | --ventris | --tests | --attention-bench)
+    --build | --multi30k | --corpus | --batch-tokens | --ventris | --tests | --products-bench)
       (($# > 1)) || fail 64 "$1 needs a value"
       given[${1#--}]=$2
       shift 2
@@ -52,7 +52,7 @@ program() {
 }
 ventris=$(program ventris ventris)
 tests=$(program tests tests/emulation/cuda_tests)
-attention_bench=$(program attention-bench tests/bench/attention_bench)
+products_bench=$(program products-bench tests/bench/products_bench)
 if [[ $("$ventris" --version) =~ CUDA:\ +no$'\n' ]]; then fail 66 "$ventris was built without CUDA; install nvcc, cuBLASLt and NCCL and build it again"; fi
 python=python3
 "$python" -c 'import h5py, numpy' 2>/dev/null || python=/usr/bin/python3
@@ -104,7 +104,7 @@ END
 }
 wrap ventris "$ventris"
 wrap cuda_tests "$tests"
-wrap attention_bench "$attention_bench"
+wrap products_bench "$products_bench"
 
 # Open MPI looks for its plug-ins and messages below OPAL_PREFIX, as Debian lays them out below /usr. For one host: without the
 # plug-ins for networks, whose libraries are large, and for launching elsewhere.
@@ -126,7 +126,7 @@ else
 fi
 
 # The scripts and files that the tests and stages read.
-(cd "$root" && tar -cf - --exclude=__pycache__ tests/gpu tests/bench/{table,kernel_bill_step,kernel_bill_measured,peer_pytorch,peer_packed,peer_attention}.py \
+(cd "$root" && tar -cf - --exclude=__pycache__ tests/gpu tests/bench/{table,kernel_bill_step,kernel_bill_measured,peer_pytorch,peer_packed}.py \
   tests/golden/*.golden launch/recipes/multi30k.sh launch/setup.sh) | tar -xf - -C "$kit/source"
 
 corpus=("--batch-tokens" "${given[batch-tokens]:-25344}")

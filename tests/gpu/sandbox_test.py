@@ -34,7 +34,7 @@ CUDA, EMULATED = (os.environ.get(name, "").split(":") for name in ("VENTRIS_CUDA
 PEER_PYTHON = os.environ.get("VENTRIS_PEER_PYTHON", "")
 FULL = "--full" in sys.argv
 STAGES = {call: [row.name for row in lease.STAGES if row.call == call] for call in "AB"}
-WITH_PYTORCH = ["eager", "packed", "attention"]
+WITH_PYTORCH = ["eager", "packed"]
 TRIAL = ["--trial", "--budget", "1100"]
 # What a machine with a GPU may lack, and the tree.
 HIDDEN = re.compile(rf"/(lib(mpi|open-rte|open-pal|pmix|hdf5|boost|sentencepiece|dnnl|fmt|xxhash|yaml-cpp|icu|zip)|h5py|mpirun)|^{HERE.parents[1]}")
@@ -111,7 +111,7 @@ class Kit(unittest.TestCase):
 
     def pack(self, name, programs):
         archive = os.path.join(self.folder, name)
-        words = [HERE / "pack.sh", archive, *self.options, "--ventris", programs[0], "--tests", programs[1], "--attention-bench", programs[2]]
+        words = [HERE / "pack.sh", archive, *self.options, "--ventris", programs[0], "--tests", programs[1], "--products-bench", programs[2]]
         result = subprocess.run(words, capture_output=True, text=True, env={**os.environ, "XZ_OPT": "-0"}, check=False)
         self.assertEqual(result.returncode, 0, result.stderr)
         return archive
@@ -225,8 +225,7 @@ class Kit(unittest.TestCase):
                       r"\| adam_step \| 1 \| 0.005 \| 50.0 % \| 0.40 \| 50 % \|",
                       r"\| tiny \| 2 \| reproducible, sharded optimizer \| [0-9.]+ \| \w{32} \|",
                       *([r"\| PyTorch, padded, ms; ventris over it \| [0-9.]+; [0-9.]+ \|",
-                         r"\| PyTorch, packed, compiled \(a mask, attention dropout 0.3\), ms",
-                         r"\| attention of a layer, forward and backward, PyTorch, a mask, dropout 0, ms \| [0-9.]+ \|"] if FULL else [])):  # fmt: skip
+                         r"\| PyTorch, packed, compiled \(a mask, attention dropout 0.3\), ms"] if FULL else [])):  # fmt: skip
             self.assertRegex(summary, words)
 
     def compile_outside(self, archive, output):

@@ -25,13 +25,11 @@ class Sizes:
     warmup_seconds: float = 3.0
     brief_seconds: float = 2.0  # of one of a pair, and of steps without a graph
     brief_warmup_seconds: float = 1.0
-    variants: int = 4  # for which there is time
     peer_seconds: float = 6.0
     peer_warmup_seconds: float = 3.0
     packed_seconds: float = 4.0
     compile_seconds: float = 60.0
     large: int = 8192  # rows of the large product
-    attention_min_seconds: float = 0.02  # the benchmark takes ten times as long
     test_filter: str = "*"
     ranks: tuple = (2, 4)
     multi30k: dict = dataclasses.field(default_factory=lambda: {"DEVICE": "cuda", "PRECISION": "bf16"})  # variables of the recipe
@@ -67,7 +65,6 @@ TRIAL = Sizes(
     packed_seconds=1.0,
     compile_seconds=400.0,  # a layer a side takes 70 s of processor time, and took 290 s on cores with much other work
     large=64,
-    attention_min_seconds=0.001,
     test_filter="*CudaGolden*/post_norm_f32",
     ranks=(2,),
     multi30k={"DEVICE": "cpu", "PRECISION": "f32", "RANKS": "1", "MAX_STEPS": "1"},

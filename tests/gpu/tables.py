@@ -2,7 +2,6 @@
 """The tables of measurements on one GPU, in Markdown, of what checks.py and measure.py note. The first is for docs/results.md."""
 import table
 
-SIDES = ("encoder", "decoder", "cross")
 PRESETS = ("base", "big")
 OURS = "ventris"
 FORMULA = """Model FLOPs of a step, with n source and m target tokens of a sentence, sums over the sentences of the batch, d = d_model, L layers a
@@ -19,7 +18,7 @@ each one of forward, hence the factor 6. Norms, softmax, dropout, padding and Ad
 def card_table(measured):
     """One card: all that was measured, a column for each preset, and what is no matter of a preset in the first."""
     card, training = measured.get("card", {}), measured.get("training", {})
-    products, kernels, attention = (measured.get(name, {}) for name in ("products", "kernels", "attention"))
+    products, kernels = (measured.get(name, {}) for name in ("products", "kernels"))
     rows = []
 
     def row(name, of_preset):
@@ -52,8 +51,6 @@ def card_table(measured):
     for name in peers:
         note = next((found[name]["note"] for found in training.values() if "note" in found.get(name, {})), "")
         row(f"{name}{f' ({note})' if note else ''}, ms; ventris over it", trained(name, lambda found: f"{found['ms']:.2f}", beside_ours=True))
-    for way in dict.fromkeys(way for ways in attention.values() for way in ways):
-        row(f"attention of a layer, forward and backward, {way}, ms", lambda preset, way=way: full(attention.get(preset, {}).get(way, {})))
     for one in measured.get("variants", []):
         row(f"{one['name']} (`{one['options']}`): present, variant, ms",
             lambda preset, one=one: f"{one['present']:.2f}, {one['variant']:.2f}" if preset == one["preset"] else "")
@@ -68,10 +65,6 @@ def card_table(measured):
              *(f"PyTorch {version}" for version in sorted(versions)), f"commit {card.get('commit', 'unknown')}"]
     head = f"### {card.get('name', 'No card')}, {card.get('date', 'no date')}\n\n{', '.join(known)}; bf16, one device, by `tests/gpu/lease.sh`.\n\n"
     return head + table.markdown(["", *PRESETS], rows)
-
-
-def full(sides):
-    return f"{sum(sides.values()):.3f}" if len(sides) == len(SIDES) else ""
 
 
 def stage_table(stages):
