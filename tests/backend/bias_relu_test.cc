@@ -3,10 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include <cstring>
-#include <string>
-#include <vector>
-
 #include "backend/gemm.h"
 #include "tests/support/compare.h"
 #include "tests/support/finite_difference.h"
@@ -15,28 +11,6 @@ namespace ventris {
 namespace {
 
 using testing::Buffer;
-
-class BiasRelu : public ::testing::TestWithParam<DType> {};
-
-TEST_P(BiasRelu, GivesTheSameBitsForAnyNumberOfThreads) {
-  const DType dtype = GetParam();
-  std::vector<double> first;
-  for (const int threads : {1, 2, 3}) {
-    Context context({.threads = threads});
-    const Buffer y = Buffer::random(1000, 33, dtype, 1);
-    Buffer d_y = Buffer::random(1000, 33, dtype, 2);
-    Buffer d_bias(1, 33, master_dtype(dtype));
-    bias_relu_backward(context, {.d_y = d_y.view(), .y = y.view(), .d_bias = d_bias.view()});
-    std::vector<double> sums;
-    for (int64_t i = 0; i < 33; ++i) sums.push_back(d_bias.get(i));
-    if (first.empty()) first = sums;
-    EXPECT_EQ(std::memcmp(first.data(), sums.data(), sums.size() * sizeof(double)), 0)
-        << threads << " threads";
-  }
-}
-
-INSTANTIATE_TEST_SUITE_P(AllDTypes, BiasRelu, ::testing::Values(DType::kF32, DType::kBF16, DType::kF64),
-                         [](const auto& info) { return std::string(name_of(info.param)); });
 
 // d/d(x, w, bias) of sum(weight * ReLU(x w + bias)) in f64, against differences.
 TEST(LinearReluGradient, EqualsFiniteDifferences) {

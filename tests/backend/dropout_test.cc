@@ -3,7 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <limits>
@@ -24,7 +23,7 @@ const DropoutKey kKey = {
     .rate = 0.3F, .seed = 0x123456789abcdefULL, .place = 0x500, .position = &kMaskPosition};
 
 TEST(Dropout, TileHoldsTheNumbersOfTheDefinition) {
-  for (const int64_t cols : {1, 7, 8, 9, 127, 128, 129, 513}) {
+  for (const int64_t cols : {1, 7, 8, 9, 127, 128, 129, 513, 65'536}) {  // up to the longest sentence
     for (const int64_t rows : {1, 2, 5, 17}) {
       std::vector<uint16_t> bits(static_cast<size_t>(dropout_room(rows, cols)));
       dropout_tile(kKey, 40, rows, cols, 3, bits.data());
@@ -37,20 +36,6 @@ TEST(Dropout, TileHoldsTheNumbersOfTheDefinition) {
               << "row " << r << ", column " << c << " of " << rows << " x " << cols;
         }
       }
-    }
-  }
-}
-
-TEST(Dropout, TileOfTheLongestSentenceHoldsThemToo) {
-  constexpr int64_t kRows = 64;
-  constexpr int64_t kCols = 65'536;
-  std::vector<uint16_t> bits(static_cast<size_t>(dropout_room(kRows, kCols)));
-  dropout_tile(kKey, 40, kRows, kCols, 3, bits.data());
-  for (int64_t r = 0; r < kRows; ++r) {
-    for (int64_t b = 0; b < kCols / 8; ++b) {
-      const auto block = dropout_bits(kKey, static_cast<uint32_t>(40 + r), static_cast<uint32_t>(b), 3);
-      ASSERT_TRUE(std::equal(block.begin(), block.end(), bits.begin() + r * kCols + b * 8))
-          << "row " << r << ", block " << b;
     }
   }
 }

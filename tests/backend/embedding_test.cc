@@ -14,7 +14,6 @@ namespace ventris {
 namespace {
 
 using testing::Buffer;
-using testing::kAllDTypes;
 
 const DropoutPosition kEmbeddingPosition = {.step = 9, .row_base = 11};
 
@@ -34,8 +33,7 @@ struct EmbeddingProblem {
     key = {.rate = rate, .seed = 5, .place = 0x100, .position = &kEmbeddingPosition};
   }
 
-  void forward(int threads = 1) {
-    Context context({.threads = threads, .scratch_bytes = 1 << 16});
+  void forward() {
     embedding_forward(context, {.ids = ids.data(),
                                 .position = position.data(),
                                 .table = table.view(),
@@ -46,8 +44,7 @@ struct EmbeddingProblem {
                                 .out = out.view()});
   }
 
-  void backward(int threads = 1) {
-    Context context({.threads = threads, .scratch_bytes = 1 << 16});
+  void backward() {
     embedding_backward(context, {.ids = ids.data(),
                                  .position = position.data(),
                                  .d_out = d_out.view(),
@@ -58,6 +55,7 @@ struct EmbeddingProblem {
                                  .d_positions = d_positions.view()});
   }
 
+  Context context{{.scratch_bytes = 1 << 16}};
   static constexpr int64_t kVocab = 13;
   static constexpr int64_t kPositions = 5;
   static constexpr float kScale = 2.5F;
@@ -79,22 +77,6 @@ TEST(Embedding, BackwardMatchesFiniteDifferences) {
     p.backward();
     testing::check_gradient("table", loss, p.table, p.d_table);
     testing::check_gradient("positions", loss, p.positions, p.d_positions);
-  }
-}
-
-TEST(Embedding, BitsDoNotDependOnTheNumberOfThreads) {
-  for (const DType dtype : kAllDTypes) {
-    EmbeddingProblem one(301, 37, dtype, 0.1F);
-    one.forward();
-    one.backward();
-    for (const int threads : {2, 3}) {
-      EmbeddingProblem many(301, 37, dtype, 0.1F);
-      many.forward(threads);
-      many.backward(threads);
-      testing::expect_same_bits("out", one.out, many.out);
-      testing::expect_same_bits("d_table", one.d_table, many.d_table);
-      testing::expect_same_bits("d_positions", one.d_positions, many.d_positions);
-    }
   }
 }
 

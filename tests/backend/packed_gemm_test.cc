@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/support/device_buffer.h"
+#include "tests/support/packed_matrices.h"
 #include "tests/support/tolerance.h"
 
 namespace ventris {
@@ -24,46 +24,34 @@ struct PackedCase {
   bool relu = false;
 };
 
-class PackedGemm : public ::testing::TestWithParam<DType> {
+class PackedGemm : public ::testing::TestWithParam<Packing> {
  protected:
-  /// `columns` at a time of source [k, n], or of its transpose.
   PackedMatrix packed(const Buffer& source, bool transpose, int64_t columns) {
-    const ConstTensor view = source.view();
-    const int64_t k = transpose ? view.cols : view.rows;
-    const int64_t n = transpose ? view.rows : view.cols;
-    const size_t bytes = packed_bytes(k, n, packing_of(GetParam()));
-    arenas_.emplace_back(Device::kCpu, bytes);
-    const PackedMatrix to{arenas_.back().allocate(bytes), k, n, packing_of(GetParam())};
-    for (int64_t begin = 0; begin < n; begin += columns) {
-      const int64_t count = std::min(columns, n - begin);
-      pack(context_, {.source = transpose ? view.row_range(begin, count) : view.col_range(begin, count),
-                      .transpose = transpose,
-                      .to = to,
-                      .first_column = begin});
-    }
-    return to;
+    return matrices_.make(context_, GetParam(), source, transpose, columns);
   }
 
+  const DType dtype_ = factor_dtype(GetParam());
   Context context_{{.threads = 2}};
-  std::vector<Arena> arenas_;
+  testing::PackedMatrices matrices_;
 };
+/// int8_gemm_test.cc has the definition of the others.
+class PackedGemmOfFloats : public PackedGemm {};
 
 double rounded_to(double value, DType dtype) {
   const auto single = static_cast<float>(value);
   return static_cast<double>(dtype == DType::kBF16 ? static_cast<float>(BF16(single)) : single);
 }
 
-TEST_P(PackedGemm, AgreesWithTheDefinition) {
+TEST_P(PackedGemmOfFloats, AgreesWithTheDefinition) {
   const PackedCase cases[] = {{1, 1, 1},          {1, 64, 128, true},      {5, 7, 3, true, true},
                               {6, 65, 129, true}, {7, 31, 2, false, true}, {13, 130, 257, true, true},
                               {97, 33, 40},       {200, 67, 131, true}};
   for (const PackedCase& c : cases) {
     SCOPED_TRACE(std::to_string(c.m) + " x " + std::to_string(c.n) + " x " + std::to_string(c.k));
-    const Buffer a =
-        Buffer::random(c.m, c.k + 3, GetParam(), 1, 0.5);  // a block of columns of a wider matrix
+    const Buffer a = Buffer::random(c.m, c.k + 3, dtype_, 1, 0.5);  // a block of columns of a wider matrix
     const Buffer b = Buffer::random(c.k, c.n, DType::kF32, 2, 0.5);
     const Buffer bias = Buffer::random(1, c.n, DType::kF32, 3);
-    for (const DType result : {GetParam(), DType::kF32}) {
+    for (const DType result : {dtype_, DType::kF32}) {
       Buffer got(c.m, c.n, result);
       packed_gemm(context_, {.a = a.view().col_range(3, c.k),
                              .b = packed(b, /*transpose=*/false, c.n),
@@ -74,7 +62,7 @@ TEST_P(PackedGemm, AgreesWithTheDefinition) {
       for (int64_t i = 0; i < c.m; ++i) {
         for (int64_t j = 0; j < c.n; ++j) {
           double expected = c.bias ? bias.get(0, j) : 0.0;
-          for (int64_t k = 0; k < c.k; ++k) expected += a.get(i, k + 3) * rounded_to(b.get(k, j), GetParam());
+          for (int64_t k = 0; k < c.k; ++k) expected += a.get(i, k + 3) * rounded_to(b.get(k, j), dtype_);
           if (c.relu) expected = std::max(expected, 0.0);
           wrong += !testing::close(got.get(i, j), expected, tolerance_of(result));
         }
@@ -87,7 +75,7 @@ TEST_P(PackedGemm, AgreesWithTheDefinition) {
 TEST_P(PackedGemm, GivesARowTheSameBitsWhateverTheNumberOfRowsAndThreads) {
   const int64_t n = 200;
   const int64_t k = 301;
-  const Buffer a = Buffer::random(250, k, GetParam(), 1);
+  const Buffer a = Buffer::random(250, k, dtype_, 1);
   const PackedMatrix b = packed(Buffer::random(k, n, DType::kF32, 2), /*transpose=*/false, n);
   Buffer all(250, n, DType::kF32);
   packed_gemm(context_, {.a = a.view(), .b = b, .c = all.view()});
@@ -105,8 +93,8 @@ TEST_P(PackedGemm, HasNothingToDoWithoutRowsOrColumns) {
   const Buffer source = Buffer::random(40, 20, DType::kF32, 1);
   const PackedMatrix b = packed(source, false, 20);
   const PackedMatrix none{b.data, b.rows, 0, b.packing};
-  Buffer a = Buffer::random(3, 40, GetParam(), 2);
-  Buffer c = Buffer::random(3, 20, GetParam(), 3);
+  Buffer a = Buffer::random(3, 40, dtype_, 2);
+  Buffer c = Buffer::random(3, 20, dtype_, 3);
   const Buffer before = c;
   packed_gemm(context_, {.a = a.view().row_range(0, 0), .b = b, .c = c.view().row_range(0, 0)});
   packed_gemm(context_, {.a = a.view(), .b = none, .c = c.view().col_range(0, 0)});
@@ -119,7 +107,7 @@ TEST_P(PackedGemm, TakesItsMatrixInPiecesAndTransposed) {
   const Buffer b = Buffer::random(k, n, DType::kF32, 2);
   Buffer transposed(n, k, DType::kF32);
   for (int64_t i = 0; i < n * k; ++i) transposed.set(i, b.get(i % k, i / k));
-  const Buffer a = Buffer::random(3, k, GetParam(), 1);
+  const Buffer a = Buffer::random(3, k, dtype_, 1);
   Buffer expected(3, n, DType::kF32);
   packed_gemm(context_, {.a = a.view(), .b = packed(b, /*transpose=*/false, n), .c = expected.view()});
   for (const PackedMatrix& other :
@@ -135,11 +123,11 @@ TEST_P(PackedGemm, TakesItsMatrixInPiecesAndTransposed) {
 
 TEST_P(PackedGemm, RefusesShapesAndDTypesThatDoNotMatch) {
   const PackedMatrix b = packed(Buffer(5, 6, DType::kF32), /*transpose=*/false, 6);
-  const Buffer a(4, 5, GetParam());
+  const Buffer a(4, 5, dtype_);
   Buffer c(4, 6, DType::kF32);
   Buffer wide(4, 7, DType::kF32);
   const Buffer bias(1, 5, DType::kF32);
-  const Buffer wrong_depth(4, 6, GetParam());
+  const Buffer wrong_depth(4, 6, dtype_);
   EXPECT_THROW(packed_gemm(context_, {.a = a.view(), .b = b, .c = wide.view()}), Error);
   EXPECT_THROW(packed_gemm(context_, {.a = wrong_depth.view(), .b = b, .c = c.view()}), Error);
   EXPECT_THROW(packed_gemm(context_, {.a = a.view(), .b = b, .c = c.view(), .bias = bias.view()}), Error);
@@ -149,8 +137,13 @@ TEST_P(PackedGemm, RefusesShapesAndDTypesThatDoNotMatch) {
                Error);
 }
 
-INSTANTIATE_TEST_SUITE_P(BothDTypes, PackedGemm, ::testing::Values(DType::kF32, DType::kBF16),
-                         [](const auto& info) { return std::string(name_of(info.param)); });
+std::string name_of_packing(const ::testing::TestParamInfo<Packing>& info) {
+  return name_of(info.param);
+}
+INSTANTIATE_TEST_SUITE_P(Packings, PackedGemm,
+                         ::testing::Values(Packing::kF32, Packing::kBF16, Packing::kInt8), name_of_packing);
+INSTANTIATE_TEST_SUITE_P(Packings, PackedGemmOfFloats, ::testing::Values(Packing::kF32, Packing::kBF16),
+                         name_of_packing);
 
 }  // namespace
 }  // namespace ventris

@@ -10,7 +10,12 @@ Device test_device() {
 }
 
 Context& test_context() {
-  static Context context({.threads = 2, .scratch_bytes = size_t{1} << 16});
+  static Context context({.threads = 3, .scratch_bytes = size_t{1} << 16});
+  return context;
+}
+
+Context& other_context() {
+  static Context context({.threads = 1, .scratch_bytes = size_t{1} << 16});
   return context;
 }
 

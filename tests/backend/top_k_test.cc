@@ -19,8 +19,8 @@ struct Result {
   std::vector<int32_t> indices;
 };
 
-Result top_k(const Buffer& logits, int64_t vocab, int k, const int32_t* banned = nullptr, int threads = 1) {
-  Context context({.threads = threads, .scratch_bytes = 1 << 16});
+Result top_k(const Buffer& logits, int64_t vocab, int k, const int32_t* banned = nullptr) {
+  Context context({.scratch_bytes = 1 << 16});
   const auto size = static_cast<size_t>(logits.view().rows * k);
   Result result = {std::vector<float>(size), std::vector<int32_t>(size)};
   log_softmax_top_k(context, {.logits = logits.view(),
@@ -40,16 +40,6 @@ TEST(LogSoftmaxTopK, TokensOfProbabilityZeroComeLast) {
   EXPECT_EQ(got.indices, (std::vector<int32_t>{70, 0, 1}));
   EXPECT_EQ(got.values[0], 0.0F);
   EXPECT_EQ(got.values[1], -std::numeric_limits<float>::infinity());
-}
-
-TEST(LogSoftmaxTopK, BitsDoNotDependOnTheNumberOfThreads) {
-  const Buffer logits = Buffer::random(23, 301, DType::kF32, 13);
-  const Result one = top_k(logits, 301, 4);
-  for (const int threads : {2, 3}) {
-    const Result many = top_k(logits, 301, 4, nullptr, threads);
-    EXPECT_EQ(one.values, many.values);
-    EXPECT_EQ(one.indices, many.indices);
-  }
 }
 
 TEST(LogSoftmaxTopK, RefusesMoreTokensThanThereAre) {

@@ -23,6 +23,10 @@ Context& test_context() {
   return cuda_context();
 }
 
+Context& other_context() {
+  return cuda_context();
+}
+
 void* allocate_on_test_device(size_t bytes) {
   void* address = nullptr;
   VENTRIS_CUDA_CHECK(cudaMalloc(&address, bytes));

@@ -13,6 +13,8 @@ namespace ventris::testing {
 Device test_device();
 /// The context of all tests, made by the first call.
 Context& test_context();
+/// On the CPU one with another number of threads, which must give the same bits; on other devices the same.
+Context& other_context();
 /// Exactly `bytes` of the device's memory: what looks for accesses past the end (a sanitizer, the emulated
 /// device) finds them.
 void* allocate_on_test_device(size_t bytes);

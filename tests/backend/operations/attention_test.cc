@@ -13,7 +13,7 @@ struct AttentionCase {
   const char* lengths;  // what is special in them
   AttentionShape shape;
   float rate;
-  bool again;  // a second run, with lists of work that are made once for forward and backward
+  bool again;  // a second run, in another context, with lists of work made once for forward and backward
 };
 std::string name_of(const AttentionCase& c) {
   return device_and_dtype(c.device, c.dtype) + "_" + c.lengths + (c.shape.causal ? "_causal" : "") + "_" +
@@ -56,6 +56,7 @@ std::vector<AttentionCase> attention_cases() {
       {0.3F});
   add(every, "long_keys", {{{67, 3}, {2, 193}, 1, 8, false}, {{0, 5}, {3, 37}, 1, 130, false}}, {0.0F});
   add(every, "one_of_none", {{{1, 3, 0, 33}, {}, 2, 32, true}}, {0.0F}, kTwice);
+  add(most, "several_pieces", {{{5, 70, 1, 33, 0, 12}, {}, 3, 32, true}}, {0.3F}, kTwice);
   add(every, "one_of_none", {{{2, 0, 67}, {}, 1, 48, true}}, {0.3F}, kTwice);
   add(every, "some_without_keys", {{{7, 2, 41}, {40, 0, 5}, 3, 5, false}}, {0.3F}, kTwice);
 
@@ -94,7 +95,7 @@ TEST_P(Attention, ForwardAndBackwardMatchTheReferenceAndRepeatTheirBits) {
   if (!again) return;
   AttentionOperands second(shape, dtype, rate);
   Arena memory(device, size_t{1} << 16);
-  second.run(second.list_work(memory));
+  second.run(second.list_work(memory), other_context());
   second.expect_same_bits_as(first);
 }
 

@@ -39,7 +39,8 @@ class CrossEntropy : public ::testing::TestWithParam<LogitsCase> {
     std::vector<double> totals;  // after 1 and 2
   };
   /// `logits` is overwritten by the gradient, if that is wanted. Without `weights` the rows have none.
-  Results run(float smoothing, bool gradient, const std::vector<float>& weights = {}) const {
+  Results run(float smoothing, bool gradient, const std::vector<float>& weights = {},
+              Context& context = test_context()) const {
     const auto& [rows, cols, gap] = GetParam().size;
     const DType master = master_dtype(GetParam().dtype);
     const MatrixOperand device_logits(logits_, gap), loss(1, rows, master), nll(1, rows, master);
@@ -48,18 +49,18 @@ class CrossEntropy : public ::testing::TestWithParam<LogitsCase> {
     const ArrayOperand<int32_t> tokens({static_cast<int32_t>(kFirstRow + GetParam().tokens)});
     const ArrayOperand<float> scale({kGradientScale});
     const ArrayOperand<double> totals({1.0, 2.0});
-    cross_entropy(test_context(), {.logits = device_logits.view(),
-                                   .labels = labels.data(),
-                                   .weights = weights.empty() ? nullptr : device_weights.data(),
-                                   .first_row = kFirstRow,
-                                   .tokens = tokens.data(),
-                                   .vocab = GetParam().vocab,
-                                   .smoothing = smoothing,
-                                   .gradient = gradient,
-                                   .gradient_scale = gradient ? scale.data() : nullptr,
-                                   .loss = loss.view(),
-                                   .nll = nll.view()});
-    loss_sum(test_context(), {.loss = loss.view(), .nll = nll.view(), .totals = totals.data()});
+    cross_entropy(context, {.logits = device_logits.view(),
+                            .labels = labels.data(),
+                            .weights = weights.empty() ? nullptr : device_weights.data(),
+                            .first_row = kFirstRow,
+                            .tokens = tokens.data(),
+                            .vocab = GetParam().vocab,
+                            .smoothing = smoothing,
+                            .gradient = gradient,
+                            .gradient_scale = gradient ? scale.data() : nullptr,
+                            .loss = loss.view(),
+                            .nll = nll.view()});
+    loss_sum(context, {.loss = loss.view(), .nll = nll.view(), .totals = totals.data()});
     return {device_logits.get(), loss.get(), nll.get(), totals.get()};
   }
 
@@ -135,7 +136,7 @@ TEST_P(CrossEntropy, EqualWeightsOfAPowerOfTwoScaleTheBitsOfNone) {
   const Results none = run(0.1F, true);
   for (const float weight : {1.0F, 2.0F}) {
     SCOPED_TRACE(weight);
-    const Results got = run(0.1F, true, equal_weights(weight));
+    const Results got = run(0.1F, true, equal_weights(weight), other_context());
     const auto expect_scaled = [&](const char* name, const Buffer& result, const Buffer& from) {
       for (int64_t i = 0; i < from.size(); ++i)
         ASSERT_EQ(result.get(i), static_cast<double>(weight) * from.get(i)) << name << " " << i;

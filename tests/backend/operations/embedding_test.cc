@@ -61,15 +61,17 @@ TEST_P(Embedding, ForwardMatchesTheReference) {
   const MatrixOperand device_table(table, gap), device_positions(positions, gap);
   for (const bool zero_start : {false, true}) {
     SCOPED_TRACE(zero_start ? "zero start" : "");
-    const MatrixOperand out(rows, cols, dtype_, gap);
-    embedding_forward(test_context(), {.ids = device_ids_.data(),
-                                       .position = device_places_.data(),
-                                       .table = device_table.view(),
-                                       .positions = device_positions.view(),
-                                       .scale = kScale,
-                                       .zero_start = zero_start,
-                                       .dropout = device_key_,
-                                       .out = out.view()});
+    const MatrixOperand out(rows, cols, dtype_, gap), again(rows, cols, dtype_, gap);
+    for (const MatrixOperand* to : {&out, &again}) {
+      embedding_forward(to == &out ? test_context() : other_context(), {.ids = device_ids_.data(),
+                                                                        .position = device_places_.data(),
+                                                                        .table = device_table.view(),
+                                                                        .positions = device_positions.view(),
+                                                                        .scale = kScale,
+                                                                        .zero_start = zero_start,
+                                                                        .dropout = device_key_,
+                                                                        .out = to->view()});
+    }
     std::vector<double> expected;
     for (int64_t t = 0; t < rows; ++t) {
       for (int64_t c = 0; c < cols; ++c) {
@@ -79,6 +81,7 @@ TEST_P(Embedding, ForwardMatchesTheReference) {
       }
     }
     expect_close("out", out, expected, dtype_);
+    expect_same_bits("out again", out, again);
   }
 }
 
@@ -94,16 +97,17 @@ TEST_P(Embedding, BackwardMatchesTheReferenceAndRepeatsItsBits) {
     const MatrixOperand table(d_table, gap), table_again(d_table, gap), positions(d_positions, gap),
         positions_again(d_positions, gap);
     for (const bool again : {false, true}) {
-      embedding_backward(test_context(), {.ids = device_ids_.data(),
-                                          .id_order = id_order_.data(),
-                                          .position = device_places_.data(),
-                                          .position_order = place_order_.data(),
-                                          .d_out = device_d_out.view(),
-                                          .scale = kScale,
-                                          .zero_start = zero_start,
-                                          .dropout = device_key_,
-                                          .d_table = again ? table_again.view() : table.view(),
-                                          .d_positions = again ? positions_again.view() : positions.view()});
+      embedding_backward(again ? other_context() : test_context(),
+                         {.ids = device_ids_.data(),
+                          .id_order = id_order_.data(),
+                          .position = device_places_.data(),
+                          .position_order = place_order_.data(),
+                          .d_out = device_d_out.view(),
+                          .scale = kScale,
+                          .zero_start = zero_start,
+                          .dropout = device_key_,
+                          .d_table = again ? table_again.view() : table.view(),
+                          .d_positions = again ? positions_again.view() : positions.view()});
     }
     std::vector<double> expected_table = to_doubles(d_table), expected_positions = to_doubles(d_positions);
     for (int64_t t = 0; t < rows; ++t) {

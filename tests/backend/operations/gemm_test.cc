@@ -108,16 +108,18 @@ class Gemm : public ::testing::TestWithParam<GemmCase> {
     const Buffer bias = Buffer::random(1, n, master_dtype(dtype), 4);
     const Buffer before = Buffer::random(m, n, form.master_result ? master_dtype(dtype) : dtype, 3, 0.5);
     const Block a(form.transpose_a ? transposed(a_) : a_, gap),
-        b(form.transpose_b ? transposed(b_) : b_, gap), c(before, gap);
+        b(form.transpose_b ? transposed(b_) : b_, gap), c(before, gap), again(before, gap);
     const MatrixOperand device_bias(form.rounded_bias ? Buffer::random(1, n, dtype, 4) : bias);
-    gemm(test_context(), {.a = a.view(),
-                          .b = b.view(),
-                          .c = c.view(),
-                          .transpose_a = form.transpose_a,
-                          .transpose_b = form.transpose_b,
-                          .bias = form.bias ? device_bias.view() : Tensor{},
-                          .relu = form.relu,
-                          .accumulate = form.accumulate});
+    for (const Block* to : {&c, &again}) {
+      gemm(to == &c ? test_context() : other_context(), {.a = a.view(),
+                                                         .b = b.view(),
+                                                         .c = to->view(),
+                                                         .transpose_a = form.transpose_a,
+                                                         .transpose_b = form.transpose_b,
+                                                         .bias = form.bias ? device_bias.view() : Tensor{},
+                                                         .relu = form.relu,
+                                                         .accumulate = form.accumulate});
+    }
     std::vector<double> expected = product_;
     for (size_t i = 0; i < expected.size(); ++i) {
       const auto at = static_cast<int64_t>(i);
@@ -129,6 +131,7 @@ class Gemm : public ::testing::TestWithParam<GemmCase> {
     // The error of a sum grows with the square root of its length.
     tolerance.absolute *= std::sqrt(static_cast<double>(std::max<int64_t>(k, 1)));
     expect_close("c", c.get(), expected, tolerance);
+    expect_same_bits("c again", c.get(), again.get());
   }
 
   const Buffer a_ = Buffer::random(GetParam().m, GetParam().k, GetParam().dtype, 1, 0.5);

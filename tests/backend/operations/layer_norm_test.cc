@@ -35,6 +35,7 @@ VENTRIS_FOR_CASES(LayerNorm, cases(test_dtypes(),
                                     {3, 7, 2},
                                     {37, 64, 8},
                                     {71, 229},
+                                    {331, 67},
                                     {45, 504},
                                     {40, 520},
                                     {67, 1024},
@@ -44,25 +45,55 @@ VENTRIS_FOR_CASES(LayerNorm, cases(test_dtypes(),
                                     {1, 16384}},
                                    {0.0F, 0.3F}));
 
+/// In another context also with the sum in the place of x; and each row alone has the same bits.
 TEST_P(LayerNorm, ForwardMatchesTheReference) {
   const auto& [rows, cols, gap] = size_;
   const Buffer x = matrix(1), residual = matrix(2), gamma = vector(3), beta = vector(4);
   const MatrixOperand device_x(x, gap), device_residual(residual, gap), device_gamma(gamma),
       device_beta(beta);
+  struct Results {
+    MatrixOperand sum, y, mean, rstd;
+  };
+  const auto fresh = [&] {
+    return Results{{size_.rows, size_.cols, dtype_, size_.gap},
+                   {size_.rows, size_.cols, dtype_, size_.gap},
+                   {1, size_.rows, master_dtype(dtype_)},
+                   {1, size_.rows, master_dtype(dtype_)}};
+  };
   for (const bool with_x : {true, false}) {
     if (!with_x && key_.active()) continue;
     SCOPED_TRACE(with_x ? "with x" : "without x");
-    const MatrixOperand sum(rows, cols, dtype_, gap), y(rows, cols, dtype_, gap);
-    const MatrixOperand mean(1, rows, master_dtype(dtype_)), rstd(1, rows, master_dtype(dtype_));
-    layer_norm_forward(test_context(), {.x = with_x ? device_x.view() : Tensor{},
-                                        .residual = device_residual.view(),
-                                        .dropout = with_x ? device_key_ : DropoutKey{},
-                                        .gamma = device_gamma.view(),
-                                        .beta = device_beta.view(),
-                                        .sum = with_x ? sum.view() : Tensor{},
-                                        .mean = mean.view(),
-                                        .rstd = rstd.view(),
-                                        .y = y.view()});
+    const auto run = [&](Context& context, int64_t first, int64_t count, const Tensor& of_x,
+                         const Tensor& sum, const Results& to) {
+      const ArrayOperand<DropoutPosition> position(
+          {{.step = kPosition.step, .row_base = kPosition.row_base + static_cast<uint32_t>(first)}});
+      DropoutKey key = with_x ? key_ : DropoutKey{};
+      key.position = position.data();
+      layer_norm_forward(context, {.x = with_x ? of_x.row_range(first, count) : Tensor{},
+                                   .residual = device_residual.view().row_range(first, count),
+                                   .dropout = key,
+                                   .gamma = device_gamma.view(),
+                                   .beta = device_beta.view(),
+                                   .sum = with_x ? sum.row_range(first, count) : Tensor{},
+                                   .mean = to.mean.view().col_range(first, count),
+                                   .rstd = to.rstd.view().col_range(first, count),
+                                   .y = to.y.view().row_range(first, count)});
+      synchronize(context);
+    };
+    const Results got = fresh(), again = fresh(), alone = fresh();
+    const MatrixOperand &sum = got.sum, &y = got.y, &mean = got.mean, &rstd = got.rstd;
+    run(test_context(), 0, rows, device_x.view(), sum.view(), got);
+    const MatrixOperand in_place(x, gap);
+    run(other_context(), 0, rows, in_place.view(), in_place.view(), again);
+    if (with_x) expect_same_bits("sum in place", in_place, sum);
+    expect_same_bits("y again", again.y, y);
+    if (rows <= 12) {
+      for (int64_t r = 0; r < rows; ++r) run(test_context(), r, 1, device_x.view(), alone.sum.view(), alone);
+      if (with_x) expect_same_bits("sum of rows alone", alone.sum, sum);
+      expect_same_bits("y of rows alone", alone.y, y);
+      expect_same_bits("mean of rows alone", alone.mean, mean);
+      expect_same_bits("rstd of rows alone", alone.rstd, rstd);
+    }
     if (with_x) {
       std::vector<double> expected;
       for (int64_t i = 0; i < x.size(); ++i)
@@ -91,6 +122,7 @@ TEST_P(LayerNorm, ForwardMatchesTheReference) {
   }
 }
 
+/// The second time in another context, with sums that wait, and in the memory of d_y or d_sum_in.
 TEST_P(LayerNorm, BackwardMatchesTheReferenceAndRepeatsItsBits) {
   const auto& [rows, cols, gap] = size_;
   const Buffer d_y = matrix(1), d_sum_in = matrix(2), sum = matrix(3), gamma = vector(6);
@@ -112,22 +144,29 @@ TEST_P(LayerNorm, BackwardMatchesTheReferenceAndRepeatsItsBits) {
     if (!with_x && key_.active()) continue;
     SCOPED_TRACE(with_x ? "with x" : "without x");
     const Results first = fresh(), second = fresh();
+    const bool over_d_y = !key_.active();
+    const MatrixOperand in_place(over_d_y ? d_y : d_sum_in, gap);
     for (const Results* r : {&first, &second}) {
-      LayerNormBackwardArgs args{.d_y = device_d_y.view(),
+      const bool again = r == &second;
+      Context& context = again ? other_context() : test_context();
+      const Tensor d_residual = again ? in_place.view() : r->d_residual.view();
+      LayerNormBackwardArgs args{.d_y = again && over_d_y ? d_residual : device_d_y.view(),
                                  .sum = device_sum.view(),
                                  .mean = device_mean.view(),
                                  .rstd = device_rstd.view(),
                                  .gamma = device_gamma.view(),
-                                 .d_residual = r->d_residual.view(),
+                                 .d_residual = d_residual,
                                  .d_gamma = r->d_gamma.view(),
                                  .d_beta = r->d_beta.view()};
       if (with_x) {
-        args.d_sum_in = device_d_sum_in.view(), args.d_x = r->d_x.view(), args.d_bias = r->d_bias.view();
+        args.d_sum_in = again && !over_d_y ? d_residual : device_d_sum_in.view();
+        args.d_x = again && over_d_y ? d_residual : r->d_x.view();
+        args.d_bias = r->d_bias.view();
         args.dropout = device_key_;
       }
-      args.sums_later = r == &second;
-      layer_norm_backward(test_context(), args);
-      complete_column_sums(test_context());
+      args.sums_later = again;
+      layer_norm_backward(context, args);
+      complete_column_sums(context);
     }
     const auto n = static_cast<double>(cols);
     std::vector<double> d_residual, d_x;
@@ -153,13 +192,13 @@ TEST_P(LayerNorm, BackwardMatchesTheReferenceAndRepeatsItsBits) {
     expect_close("d_residual", first.d_residual, d_residual, dtype_);
     expect_close("d_gamma", first.d_gamma, d_gamma, dtype_);
     expect_close("d_beta", first.d_beta, d_beta, dtype_);
-    expect_same_bits("d_residual again", first.d_residual, second.d_residual);
+    expect_same_bits("d_residual again", first.d_residual, in_place);
     expect_same_bits("d_gamma again", first.d_gamma, second.d_gamma);
     expect_same_bits("d_beta again", first.d_beta, second.d_beta);
     if (!with_x) continue;
     expect_close("d_x", first.d_x, d_x, dtype_);
     expect_close("d_bias", first.d_bias, d_bias, dtype_);
-    expect_same_bits("d_x again", first.d_x, second.d_x);
+    if (!over_d_y) expect_same_bits("d_x again", first.d_x, second.d_x);
     expect_same_bits("d_bias again", first.d_bias, second.d_bias);
   }
 }
