@@ -24,6 +24,8 @@ import sys
 import tempfile
 import time
 
+import table
+
 
 def peak_mib():
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
@@ -99,10 +101,9 @@ def measure(arguments, folder):
     systems = [("ventris", precision) for precision in arguments.precisions]
     systems += [("CTranslate2", compute_type) for compute_type in arguments.peer_types]
     base = ("CTranslate2", arguments.base)
-    header = (f"| beam | sentences at a time | threads | program | precision | sentences/s | tokens/s | of CTranslate2 {arguments.base} | by CPU time | "
-              f"peak MiB | of CTranslate2 {arguments.base} | lines that differ from CTranslate2 {arguments.base} |")
-    rows = [header, "|" + "---|" * 12]
-    print("\n".join(rows), flush=True)
+    header = ["beam", "sentences at a time", "threads", "program", "precision", "sentences/s", "tokens/s", f"of CTranslate2 {arguments.base}",
+              "by CPU time", "peak MiB", f"of CTranslate2 {arguments.base}", f"lines that differ from CTranslate2 {arguments.base}"]
+    rows = []
     own = 0
     for beam in arguments.beams:
         for batch in arguments.batches:
@@ -129,13 +130,12 @@ def measure(arguments, folder):
                     seconds, tokens, memory = (median(system, field) for field in ("seconds", "tokens", "peak_mib"))
                     name = system[0] if system[0] == "ventris" else f"{system[0]} {runs[system][0]['version']}"
                     unlike = different_lines(outputs[system], outputs[base])
-                    rows.append(f"| {beam} | {batch} | {threads} | {name} | {system[1]} | {len(lines) / seconds:,.1f} | "
-                                f"{tokens / seconds:,.0f} | {ratio(system, 'seconds'):.2f} | {ratio(system, 'cpu_seconds'):.2f} | {memory:,.0f} | "
-                                f"{memory / median(base, 'peak_mib'):.2f} | {unlike} of {len(lines)} |")
-                    print(rows[-1], flush=True)
-    rows.append(f"| | | | Python with the peer's packages, without a model | | | | | | {own:,.0f} | | |")
-    print(rows[-1], flush=True)
-    return "\n".join(rows) + "\n"
+                    rows.append([beam, batch, threads, name, system[1], f"{len(lines) / seconds:,.1f}", f"{tokens / seconds:,.0f}",
+                                 f"{ratio(system, 'seconds'):.2f}", f"{ratio(system, 'cpu_seconds'):.2f}", f"{memory:,.0f}",
+                                 f"{memory / median(base, 'peak_mib'):.2f}", f"{unlike} of {len(lines)}"])
+                    print(rows[-1], file=sys.stderr, flush=True)
+    rows.append(["", "", "", "Python with the peer's packages, without a model", *[""] * 5, f"{own:,.0f}", "", ""])
+    return table.markdown(header, rows)
 
 
 def main():
@@ -163,10 +163,7 @@ def main():
         arguments.threads = arguments.threads[0]
         return run_peer(arguments)
     with tempfile.TemporaryDirectory(prefix="ventris-bench-") as folder:
-        table = measure(arguments, folder)
-    if arguments.output:
-        with open(arguments.output, "w", encoding="utf-8") as file:
-            file.write(table)
+        table.write(measure(arguments, folder), arguments.output)
     return None
 
 

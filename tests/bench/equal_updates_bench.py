@@ -4,15 +4,10 @@
 dropout the masks differ. Prints a table in Markdown: BLEU and chrF of a held-out set after each number of --steps, of both, and how
 much the losses of a step differ.
 
-From the beginning, from the weights after one step of a preset, with a vocabulary of the corpus:
+Both begin with the weights after one step of a preset, with a vocabulary of the corpus:
 
     python3 tests/bench/equal_updates_bench.py --ventris build/release/ventris --pytorch PYTHON --preset tiny --vocab-size 8000 \
         --train train.en train.de --held-out dev.en dev.de --steps 500 1000 2000 --output table.md
-
-Fine-tuning with `train --init` of MODEL, a run folder of a post-norm model:
-
-    python3 tests/bench/equal_updates_bench.py --ventris build/release/ventris --pytorch PYTHON --general MODEL \
-        --train domain.en domain.fr --held-out held.en held.fr --steps 400 --output table.md
 """
 import argparse
 import json
@@ -44,8 +39,6 @@ def scores(arguments, model, folder):
 
 def first_weights(arguments, folder, corpus):
     """A run folder with the weights to begin from."""
-    if arguments.general:
-        return arguments.general
     run_folder = os.path.join(folder, "first")
     run([arguments.ventris, "train", "--corpus", corpus, "--model-dir", run_folder, "--preset", arguments.preset, "--max-steps", 1,
          "--valid-every", 0, "--threads", arguments.threads, "--seed", arguments.seed])
@@ -86,10 +79,8 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--ventris", required=True)
     parser.add_argument("--pytorch", required=True, help="a Python with torch, h5py and safetensors")
-    begin = parser.add_mutually_exclusive_group(required=True)
-    begin.add_argument("--general", metavar="MODEL")
-    begin.add_argument("--preset")
-    parser.add_argument("--vocab-size", type=int, default=8000, help="with --preset")
+    parser.add_argument("--preset", required=True)
+    parser.add_argument("--vocab-size", type=int, default=8000)
     parser.add_argument("--train", nargs=2, required=True)
     parser.add_argument("--held-out", nargs=2, required=True)
     parser.add_argument("--steps", type=int, nargs="+", default=[300])
@@ -105,12 +96,11 @@ def main():
     folder = tempfile.mkdtemp(prefix="ventris-bench-")
     try:
         corpus, weights = os.path.join(folder, "corpus.h5"), os.path.join(folder, "first.safetensors")
-        tokenizer = ["--tokenizer-from", arguments.general] if arguments.general else ["--vocab-size", arguments.vocab_size]
-        run([arguments.ventris, "prepare", "--train-sets", *arguments.train, *tokenizer, "--max-length", 100, "--threads",
-             arguments.threads, "--output", corpus])
+        run([arguments.ventris, "prepare", "--train-sets", *arguments.train, "--vocab-size", arguments.vocab_size, "--max-length", 100,
+             "--threads", arguments.threads, "--output", corpus])
         first = first_weights(arguments, folder, corpus)
         run([arguments.ventris, "export", "--model", first, "--format", "safetensors", "--output", weights])
-        rows = [["", 0, *scores(arguments, first, folder), "", "", "", ""]] if arguments.general else []
+        rows = []
         for dropout in arguments.dropout:
             models, ours, theirs, version = compare(arguments, folder, corpus, first, weights, dropout)
             begin = 0

@@ -75,26 +75,17 @@ def short_name(kernel):
 
 
 def launches_of_ncu(text):
-    """(kernel, {metric: ms or number}) of each launch in its order, of ncu --csv (--page details or raw) with gpu__time_duration."""
+    """(kernel, {metric: ms or number}) of each launch in its order, of ncu --csv with gpu__time_duration."""
     lines = text.splitlines()
     first = next((i for i, line in enumerate(lines) if '"Kernel Name"' in line), None)
     if first is None:
         raise ValueError('no column "Kernel Name"')
-    launches, units = {}, {}
+    launches = {}
     for row in csv.DictReader(line for line in lines[first:] if line.startswith('"')):
-        if not row["Kernel Name"]:  # the line of units of --page raw
-            units = row
-            continue
         _, metrics = launches.setdefault(row["ID"], (row["Kernel Name"], {}))
-        if "Metric Name" in row:
-            found = [(row["Metric Name"], row["Metric Unit"], row["Metric Value"])]
-        else:
-            found = [(name, units.get(name), row[name]) for name in METRICS if row.get(name)]
-        for name, unit, value in found:
-            if name == "Duration":
-                name = DURATION
-            if name in METRICS:
-                metrics[name] = float(value.replace(",", "")) * (MS[unit] if name == DURATION else 1.0)
+        name = {"Duration": DURATION}.get(row["Metric Name"], row["Metric Name"])
+        if name in METRICS:
+            metrics[name] = float(row["Metric Value"].replace(",", "")) * (MS[row["Metric Unit"]] if name == DURATION else 1.0)
     found = [launch for launch in launches.values() if DURATION in launch[1]]
     if not found:
         raise ValueError("no times of kernels")

@@ -57,9 +57,6 @@ class Measured(unittest.TestCase):
                    '"1","ventris::<unnamed>::norm_forward(Forward<T1>)","Duration","us","30.0"\n'
                    '"1","ventris::<unnamed>::norm_forward(Forward<T1>)","Registers Per Thread","register/thread","55"\n')  # fmt: skip
         self.assertEqual(self.ms(details), {"norm_forward": 0.525})
-        raw = ('"ID","Kernel Name","gpu__time_duration.sum"\n"","","ns"\n'
-               '"0","void ventris::<unnamed>::cross_entropy_row<ventris::BF16, 1, 0>(Problem<T1>)","1,500,000"\n')  # fmt: skip
-        self.assertEqual(self.ms(raw), {"cross_entropy_row": 1.5})
 
     def test_one_step_of_ncu_beside_the_bill(self):
         """The launches between two ends of Adam; what is not ours is a product."""

@@ -58,15 +58,6 @@ def of_pytorch():
     return "torch.nn.attention.varlen", attend, False
 
 
-def of_flash_attention():
-    from flash_attn import flash_attn_varlen_func
-
-    def attend(query, key, value, of_queries, of_keys, longest, causal, rate):
-        return flash_attn_varlen_func(query, key, value, of_queries, of_keys, longest, longest, dropout_p=rate, causal=causal)
-
-    return "flash_attn", attend, True
-
-
 def of_aten():
     def attend(query, key, value, of_queries, of_keys, longest, causal, rate):
         return torch.ops.aten._flash_attention_forward(query, key, value, of_queries, of_keys, longest, longest, rate, causal, False)[0]
@@ -80,7 +71,7 @@ def find_attention(device):
     if device == "cpu":
         return "a mask", masked_attention, True
     refused = []
-    for find in (of_pytorch, of_flash_attention, of_aten):
+    for find in (of_pytorch, of_aten):
         try:
             name, attend, has_dropout = find()
             tensors = [torch.randn(96, 2, 64, device=device, dtype=torch.bfloat16, requires_grad=True) for _ in range(3)]

@@ -5,9 +5,8 @@
     python3 tests/gpu/corpus.py --ventris build/release/ventris --output FOLDER
 
 Words follow Zipf's law, f(rank) ~ 1 / (rank + 2.7); the lengths of sentences are log-normal with about 28 tokens on the average, and a target
-is about as long as its source. Writes FOLDER/corpus.h5 by 'ventris prepare'; FOLDER/corpus.npz, the same ids for the scripts of tests/bench,
-which then need no HDF5; and FOLDER/pairs.txt, the lengths of a batch, with end and begin marks. The text depends on the options alone. Needs
-numpy and h5py.
+is about as long as its source. Writes FOLDER/corpus.h5 by 'ventris prepare', and FOLDER/corpus.npz, the same ids for the scripts of
+tests/bench, which then need no HDF5. The text depends on the options alone. Needs numpy and h5py.
 """
 import argparse
 import bisect
@@ -65,28 +64,6 @@ class Text:
         return paths
 
 
-def copy_ids(corpus, output):
-    """The ids of the training pairs of corpus.h5, as peer_pytorch.load() reads them."""
-    arrays = corpus_arrays.read(corpus)
-    numpy.savez(output, **arrays)
-    return arrays
-
-
-def write_batch(arrays, tokens, path):
-    """The lengths of pairs in random order, until neither side would fit into so many tokens."""
-    lengths = [numpy.diff(arrays[f"{side}_offsets"]) + 1 for side in ("source", "target")]
-    order = list(range(len(lengths[0])))
-    random.Random(1).shuffle(order)
-    rows = numpy.zeros(2, dtype=numpy.int64)
-    with open(path, "w", encoding="utf-8") as file:
-        for i in order:
-            pair = numpy.array([lengths[0][i], lengths[1][i]])
-            if (rows + pair > tokens).any():
-                break
-            rows += pair
-            file.write(f"{pair[0]} {pair[1]}\n")
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--ventris", required=True)
@@ -95,7 +72,6 @@ def main():
     parser.add_argument("--pairs", type=int, default=60000)
     parser.add_argument("--valid-pairs", type=int, default=200)
     parser.add_argument("--vocabulary", type=int, default=37000)
-    parser.add_argument("--batch-tokens", type=int, default=25344, help="most tokens of a side of pairs.txt")
     parser.add_argument("--seed", type=int, default=1)
     arguments = parser.parse_args()
     os.makedirs(arguments.output, exist_ok=True)
@@ -109,8 +85,8 @@ def main():
             result = subprocess.run([*command, "--output", corpus], capture_output=True, text=True, check=False)
             if result.returncode != 0:
                 sys.exit(result.stderr.strip())
-    arrays = copy_ids(corpus, os.path.join(arguments.output, "corpus.npz"))
-    write_batch(arrays, arguments.batch_tokens, os.path.join(arguments.output, "pairs.txt"))
+    arrays = corpus_arrays.read(corpus)
+    numpy.savez(os.path.join(arguments.output, "corpus.npz"), **arrays)
     pairs = len(arrays["target_offsets"]) - 1
     sizes = ", ".join(f"{len(arrays[f'{side}_tokens']) / pairs:.1f} {side}" for side in ("source", "target"))
     print(f"{pairs:,} pairs to train on, tokens a sentence without marks: {sizes}")

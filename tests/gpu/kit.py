@@ -7,7 +7,6 @@ import re
 import signal
 import subprocess
 import tempfile
-import threading
 import time
 
 import libraries
@@ -34,7 +33,7 @@ class Kit:
         self.ventris, self.tests, self.products_bench, self.mpirun = (
             os.path.join(root, "bin", name) for name in ("ventris", "cuda_tests", "products_bench", "mpirun"))
         self.source = os.path.join(root, "source")
-        self.corpus, self.ids, self.pairs = (os.path.join(root, "corpus", name) for name in ("corpus.h5", "corpus.npz", "pairs.txt"))
+        self.corpus, self.ids = (os.path.join(root, "corpus", name) for name in ("corpus.h5", "corpus.npz"))
         self.multi30k = os.path.join(root, "multi30k")
         with open(os.path.join(root, "kit.json"), encoding="utf-8") as file:
             self.facts = json.load(file)
@@ -233,39 +232,3 @@ def require_equal(names, found):
     for step, digest in first.items():
         if second[step] != digest:
             raise table.Failed(f"{names[0]} and {names[1]} differ from step {step} on: digests {digest} and {second[step]}")
-
-
-class DeviceMemory:
-    """Peak memory in use on the first GPU during a run, above the least in use since its start, in MiB; None if nvidia-smi is missing. A process
-    that has just ended may still hold its memory at the start. A ventris process allocates its memory at the start, so two samples a second are
-    enough."""
-
-    QUERY = ["nvidia-smi", "--id=0", "--query-gpu=memory.used", "--format=csv,noheader,nounits"]
-
-    def __init__(self):
-        self.least = self.most = self.used()
-        self.done = threading.Event()
-        self.thread = threading.Thread(target=self.watch)
-
-    def used(self):
-        try:
-            return int(subprocess.run(self.QUERY, capture_output=True, text=True, check=True, timeout=20).stdout.split()[0])
-        except (OSError, ValueError, IndexError, subprocess.SubprocessError):
-            return None
-
-    def watch(self):
-        while self.most is not None and not self.done.wait(0.5):
-            used = self.used()
-            if used is not None:
-                self.least, self.most = min(self.least, used), max(self.most, used)
-
-    def __enter__(self):
-        self.thread.start()
-        return self
-
-    def __exit__(self, *_):
-        self.done.set()
-        self.thread.join()
-
-    def mib(self):
-        return None if self.most is None else self.most - self.least

@@ -21,80 +21,41 @@ def printed(*command):
         return ""
 
 
-def folders_of_packages(pythons):
-    for python in pythons:
-        for folder in printed(python, "-c", LIST_PACKAGES).splitlines():
-            for pattern in PACKAGE_FOLDERS:
-                yield from sorted(glob.glob(os.path.join(folder, pattern)))
+def below(roots, patterns):
+    """The folders of these patterns below the roots, each once."""
+    return list(dict.fromkeys(folder for root in roots for pattern in patterns for folder in sorted(glob.glob(os.path.join(root, pattern)))))
 
 
-def folders_of_toolkits():
-    roots = sorted(glob.glob("/usr/local/cuda*"), reverse=True)
+def places(pythons):
+    """Folders with libraries in the order in which they are looked through, by what a message calls them."""
     compiler = shutil.which("nvcc")
-    if compiler:
-        roots.append(os.path.dirname(os.path.dirname(os.path.realpath(compiler))))
-    for root in roots:
-        for pattern in TOOLKIT_FOLDERS:
-            yield from sorted(glob.glob(os.path.join(root, pattern)))
-
-
-def linker_cache():
-    """Folders of the libraries that the dynamic linker knows, and the line of each library."""
-    program = shutil.which("ldconfig", path=os.environ.get("PATH", "") + ":/sbin:/usr/sbin")
-    lines = printed(program, "-p").splitlines() if program else []
-    known = [line.split(" => ")[1].strip() for line in lines if " => " in line]
-    return dict.fromkeys(os.path.dirname(path) for path in known)
-
-
-class Search:
-    """Folders with libraries, in the order in which they are looked through."""
-
-    def __init__(self, pythons):
-        given = [folder for folder in os.environ.get("LD_LIBRARY_PATH", "").split(":") if folder]
-        of_linker = linker_cache()
-        self.known = {os.path.realpath(folder) for folder in (*given, *of_linker)}  # to the dynamic linker
-        # By what a message calls them.
-        self.places = {
-            "LD_LIBRARY_PATH": given,
-            "/usr/local/cuda*": list(dict.fromkeys(folders_of_toolkits())),
-            "ldconfig -p": list(of_linker),
-            f"Python packages of {' and '.join(pythons)}": list(dict.fromkeys(folders_of_packages(pythons))),
-        }
-
-    def find(self, name):
-        """The path of the library of this file name, or None."""
-        for folders in self.places.values():
-            for folder in folders:
-                path = os.path.join(folder, name)
-                if os.path.exists(path):
-                    return path
-        return None
-
-    def other_versions(self, name):
-        """Paths of libraries of the same name and another version."""
-        stem = name.split(".so")[0] + ".so*"
-        found = [path for folders in self.places.values() for folder in folders for path in glob.glob(os.path.join(glob.escape(folder), stem))]
-        return list(dict.fromkeys(found))
-
-    def describe_places(self):
-        """A line for each place."""
-        return "".join(f"  {place}: {', '.join(folders) if folders else 'nothing there'}\n" for place, folders in self.places.items())
+    toolkits = sorted(glob.glob("/usr/local/cuda*"), reverse=True) + ([os.path.dirname(os.path.dirname(os.path.realpath(compiler)))] if compiler else [])
+    linker = shutil.which("ldconfig", path=os.environ.get("PATH", "") + ":/sbin:/usr/sbin")
+    known = [line.split(" => ")[1].strip() for line in printed(linker, "-p").splitlines() if " => " in line] if linker else []
+    return {
+        "LD_LIBRARY_PATH": [folder for folder in os.environ.get("LD_LIBRARY_PATH", "").split(":") if folder],
+        "/usr/local/cuda*": below(toolkits, TOOLKIT_FOLDERS),
+        "ldconfig -p": list(dict.fromkeys(map(os.path.dirname, known))),
+        f"Python packages of {' and '.join(pythons)}": below(
+            [folder for python in pythons for folder in printed(python, "-c", LIST_PACKAGES).splitlines()], PACKAGE_FOLDERS),
+    }
 
 
 def find_all(needed, pythons):
     """Where the libraries are, by their file names (None: nowhere), the folders that the dynamic linker has yet to be told, and a report.
     `needed`: {file name: programs that need it}."""
-    search = Search(list(dict.fromkeys(pythons)))
-    found = {name: search.find(name) for name in needed}
-    folders = dict.fromkeys(os.path.dirname(path) for path in found.values() if path)
-    report = ""
-    for name, path in found.items():
+    where = places(list(dict.fromkeys(pythons)))
+    folders = [folder for some in where.values() for folder in some]
+    found, report = {}, ""
+    for name in needed:
+        path = found[name] = next((path for path in (os.path.join(folder, name) for folder in folders) if os.path.exists(path)), None)
         if path:
             report += f"{name}: {path}\n"
             continue
-        others = search.other_versions(name)
-        report += f"{name}: not found; needed by {', '.join(needed[name])}\n"
-        report += f"  other versions: {', '.join(others)}\n" if others else ""
+        others = below(map(glob.escape, folders), [name.split(".so")[0] + ".so*"])
+        report += f"{name}: not found; needed by {', '.join(needed[name])}\n" + (f"  other versions: {', '.join(others)}\n" if others else "")
     if None in found.values():
-        report += "Looked in:\n" + search.describe_places()
-    return found, [folder for folder in folders if os.path.realpath(folder) not in search.known], report
+        report += "Looked in:\n" + "".join(f"  {place}: {', '.join(some) or 'nothing there'}\n" for place, some in where.items())
+    known = {os.path.realpath(folder) for place in ("LD_LIBRARY_PATH", "ldconfig -p") for folder in where[place]}
+    new = dict.fromkeys(os.path.dirname(path) for path in found.values() if path)
+    return found, [folder for folder in new if os.path.realpath(folder) not in known], report

@@ -37,17 +37,6 @@ def measure_card(kit, stage):
     return f"{words}; copy {kit.measured['products']['copy'] / 1e12:.2f} TB/s, product {rate / 1e12:.0f} TFLOP/s"
 
 
-def model_flops(kit, shape):
-    """Of a step over target tokens, by the lengths of pairs.txt; tables.py prints the formula."""
-    with open(kit.pairs, encoding="utf-8") as file:
-        pairs = [tuple(map(int, line.split())) for line in file]
-    n, m = (sum(pair[side] for pair in pairs) for side in (0, 1))
-    d, ff, layers = shape.d_model, shape.d_ff, shape.layers
-    products = layers * (n * (4 * d * d + 2 * d * ff) + m * (6 * d * d + 2 * d * ff) + n * 2 * d * d) + m * d * shape.tokens
-    scores = sum(a * a + b * (b + 1) / 2 + a * b for a, b in pairs)
-    return (6 * products + 12 * layers * d * scores) / m
-
-
 def train(kit, stage, name, preset, *options, seconds, warmup_seconds, **variables):
     """Steps without the first ones, until the time is over and there were two reports; then the run is ended. Raises table.Failed."""
     words = stage.training(name, *options, steps=MANY, preset=preset)
@@ -59,7 +48,9 @@ def train(kit, stage, name, preset, *options, seconds, warmup_seconds, **variabl
     first, last = counted[0], counted[-1]
     took, steps, tokens = (last[key] - first[key] for key in ("elapsed_seconds", "step", "target_tokens"))
     shutil.rmtree(stage.path(name))
-    return {"ms": 1000 * took / steps, "rate": tokens / took, "tokens_per_update": round(tokens / steps), "steps": steps}
+    flops, memory = ([line[key] for line in counted[1:] if key in line] for key in ("model_flops_per_second", "device_memory_bytes"))
+    return {"ms": 1000 * took / steps, "rate": tokens / took, "tokens_per_update": round(tokens / steps), "steps": steps,
+            "flops": sum(flops) / max(len(flops), 1), "memory": max(memory, default=0) >> 20}
 
 
 def train_briefly(kit, stage, name, preset, *options, **variables):
@@ -75,12 +66,8 @@ def keep(kit, failures, preset, trainer, work):
 def measure_steps(kit, stage):
     failures, sizes = kits.Failures(stage), kit.sizes
     for preset in sizes.models:
-        def work(preset=preset):
-            with kits.DeviceMemory() as memory:
-                found = train(kit, stage, preset, preset, seconds=sizes.seconds, warmup_seconds=sizes.warmup_seconds)
-            return {**found, "flops": found["rate"] * model_flops(kit, sizes.shapes[preset]), "memory": memory.mib()}
-
-        keep(kit, failures, preset, "ventris", work)
+        keep(kit, failures, preset, "ventris", lambda preset=preset: train(
+            kit, stage, preset, preset, seconds=sizes.seconds, warmup_seconds=sizes.warmup_seconds))
     keep(kit, failures, "base", "ventris, without a graph", lambda: train_briefly(kit, stage, "launches", "base", "--no-cuda-graph"))
     failures.raise_any()
     return ", ".join(f"{preset} {found['ventris']['ms']:.2f} ms" for preset, found in kit.measured["training"].items())

@@ -5,7 +5,6 @@
 #   --build FOLDER      with the program built for GPUs, its tests and benchmarks; default: build/release, or else build/cuda
 #   --multi30k FOLDER   text for launch/recipes/multi30k.sh; default: ../shared/data/multi30k/tok, if it is there
 #   --corpus FILE       corpus.h5 of 'ventris prepare'; default: one that corpus.py makes, of the size of WMT's
-#   --batch-tokens N    of the batch whose operations are counted; default: 25344
 #   --ventris, --tests, --products-bench PROGRAM   in the place of those of the build
 # OUT.tar is not compressed. Shared libraries are packed with the programs, Open MPI with its plug-ins, but neither the C library nor those of CUDA,
 # which lease.sh finds on the machine. XZ_OPT: options of xz.
@@ -20,7 +19,7 @@ fail() {
 }
 
 if (($# < 1)) || [[ $1 == --* ]]; then
-  sed -n '3,11s/^# \?//p' "${BASH_SOURCE[0]}" >&2
+  sed -n '3,10s/^# \?//p' "${BASH_SOURCE[0]}" >&2
   exit 64
 fi
 out=$1
@@ -31,7 +30,7 @@ build=$root/build/release
 declare -A given=()
 while (($# > 0)); do
   case $1 in
-    --build | --multi30k | --corpus | --batch-tokens | --ventris | --tests | --products-bench)
+    --build | --multi30k | --corpus | --ventris | --tests | --products-bench)
       (($# > 1)) || fail 64 "$1 needs a value"
       given[${1#--}]=$2
       shift 2
@@ -129,7 +128,7 @@ fi
 (cd "$root" && tar -cf - --exclude=__pycache__ tests/gpu tests/bench/{table,kernel_bill_step,kernel_bill_measured,peer_pytorch,peer_packed}.py \
   tests/golden/*.golden launch/recipes/multi30k.sh launch/setup.sh) | tar -xf - -C "$kit/source"
 
-corpus=("--batch-tokens" "${given[batch-tokens]:-25344}")
+corpus=()
 if [[ -n ${given[corpus]:-} ]]; then
   cp "${given[corpus]}" "$kit/corpus/corpus.h5"
   corpus+=(--corpus "$kit/corpus/corpus.h5")
@@ -141,26 +140,30 @@ if [[ -d $text ]]; then
 fi
 
 # What the machine must have.
-"$python" - "$kit" "$of_cuda" <<'END'
+"$python" - "$kit" "$of_cuda" "$of_c_library" <<'END'
 import json
 import os
 import re
 import subprocess
 import sys
 
-kit, of_cuda = sys.argv[1:]
+kit, of_cuda, of_c_library = sys.argv[1:]
 # Those that the program opens by name when a device is first used.
 told = subprocess.run([os.path.join(kit, "bin", "ventris"), "--version"], capture_output=True, text=True, check=True).stdout
 cuda = re.search(r"^CUDA: *yes, CUDA (\d+)[.]\d+, architectures", told, re.MULTILINE)
 opened = [f"libcublasLt.so.{cuda[1]}", "libnccl.so.2"] if cuda else []
-libraries, versions = {}, [(2, 0)]
-for folder in ("programs", "libs"):
-    for name in sorted(os.listdir(os.path.join(kit, folder))):
-        told = subprocess.run(["readelf", "-dVW", os.path.join(kit, folder, name)], capture_output=True, text=True, check=True).stdout
-        needed = [library for library in re.findall(r"\(NEEDED\).*\[(.*)\]", told) if re.match(of_cuda, library)]
-        for library in {*needed, *(opened if name == "ventris" else [])}:
+packed = os.listdir(os.path.join(kit, "libs"))
+libraries, versions, missing = {}, [(2, 0)], set()
+for folder, _, names in (found for place in ("programs", "libs", "openmpi") for found in sorted(os.walk(os.path.join(kit, place)))):
+    for name in sorted(name for name in names if ".so" in name or not folder.startswith(os.path.join(kit, "openmpi"))):
+        told = subprocess.run(["readelf", "-dVW", os.path.join(folder, name)], capture_output=True, text=True, check=True).stdout
+        needed = set(re.findall(r"\(NEEDED\).*\[(.*)\]", told))
+        missing |= {library for library in needed - set(packed) if not re.match(of_cuda, library) and not re.match(of_c_library, library)}
+        for library in {*filter(re.compile(of_cuda).match, needed), *(opened if name == "ventris" else [])}:
             libraries.setdefault(library, []).append(name)
         versions += [tuple(map(int, found.split("."))) for found in re.findall(r"GLIBC_([0-9.]+)", told)]
+if missing:
+    sys.exit(f"error: needed by what is packed, but not packed: {', '.join(sorted(missing))}")
 facts = {"cuda_libraries": libraries, "glibc": "glibc " + ".".join(map(str, max(versions)))}
 with open(os.path.join(kit, "kit.json"), "w", encoding="utf-8") as file:
     json.dump(facts, file, indent=1)

@@ -91,12 +91,6 @@ class Stages(unittest.TestCase):
         with open(self.path("results", "summary.md"), encoding="utf-8") as file:
             self.assertRegex(file.read(), r"\| tests \| failed \| .*KeyError: 'nothing'(.|\n)*not finished after(.|\n)*\| steps \| no time \|")
 
-    def test_the_last_stage_has_the_time_that_is_left(self):
-        row = next(row for row in lease.STAGES if row.name == lease.OF_THE_REST)
-        self.assertEqual(lease.seconds_of(row, 119.0, 1.0), None)
-        self.assertEqual(lease.seconds_of(row, 250.0, 1.0), 250.0)
-        self.assertEqual(lease.seconds_of(lease.STAGES[0], 250.0, 1.0), lease.STAGES[0].limit)
-
     def test_results_of_an_earlier_call_stay(self):
         ours = {"rate": 1000.0, "ms": 20.0, "tokens_per_update": 20, "flops": 4e12, "memory": 512}
         self.kit.measured = {"training": {"base": {"ventris": ours}}, "card": {"name": "X100", "date": "2026-11-28", "driver": "1.2", "commit": "abc"}}
@@ -129,33 +123,6 @@ class Stages(unittest.TestCase):
                 kits.require_equal(("one", "two"), (lacking, same))
         with self.assertRaises(table.Failed):
             kits.require_equal(("one", "two"), ({}, {}))
-
-    def test_parts_that_fail_leave_the_others(self):
-        stage = kits.Stage(self.kit, "one", 20.0, io.StringIO())
-        failures = kits.Failures(stage)
-        measure.keep(self.kit, failures, "base", "one", lambda: {}[0])
-        measure.keep(self.kit, failures, "base", "two", lambda: {"ms": 1.0})
-        self.assertEqual(self.kit.measured["training"]["base"], {"one": {"failed": "base, one: KeyError: 0"}, "two": {"ms": 1.0}})
-        with self.assertRaisesRegex(table.Failed, "^base, one: KeyError"):
-            failures.raise_any()
-
-    def test_a_run_is_measured_until_it_is_ended(self):
-        """A program that writes a report of ten steps and 1,000 tokens each 0.02 s."""
-        self.write("bin/ventris", """#!/bin/sh
-            while [ "$1" != --model-dir ]; do shift; done
-            for i in $(seq 1000); do
-              echo "{\\"step\\": ${i}0, \\"elapsed_seconds\\": $i, \\"target_tokens\\": ${i}000}" >> "$2/metrics.jsonl"
-              sleep 0.02
-            done
-            """)
-        stage = kits.Stage(self.kit, "one", 20.0, io.StringIO())
-        stage.path("run", "")
-        os.makedirs(stage.path("run"))
-        found = measure.train(self.kit, stage, "run", "base", seconds=5, warmup_seconds=3)
-        self.assertEqual((found["ms"], found["rate"], found["tokens_per_update"]), (100.0, 1000.0, 100))
-        self.write("bin/ventris", "#!/bin/sh\necho 'no memory' >&2\nexit 3\n")
-        with self.assertRaisesRegex(table.Failed, "exit code 3: no memory"):
-            measure.train(self.kit, stage, "none", "base", seconds=5, warmup_seconds=3)
 
     def test_variants_are_read(self):
         found = measure.read_variants(HERE / "variants.txt")

@@ -4,15 +4,6 @@ import table
 
 PRESETS = ("base", "big")
 OURS = "ventris"
-FORMULA = """Model FLOPs of a step, with n source and m target tokens of a sentence, sums over the sentences of the batch, d = d_model, L layers a
-stack, V tokens of the vocabulary. A multiplication and an addition of a product are 2 operations, and backward has two products for
-each one of forward, hence the factor 6. Norms, softmax, dropout, padding and Adam are not counted:
-
-    encoder             6 L sum n (4 d^2 + 2 d d_ff)
-    decoder             6 L (sum m (6 d^2 + 2 d d_ff) + sum n 2 d^2)
-    output projection   6 sum m d V
-    attention           12 L d sum (n^2 + m (m + 1) / 2 + m n)
-"""
 
 
 def card_table(measured):
@@ -90,17 +81,6 @@ def flops(row):
     return 2.0 * m * n * k
 
 
-def rank_table(ranks):
-    rows = [[row["model"], row["ranks"], row["sums"], f"{row['loss']:.4f}", row["digest"]] for row in ranks]
-    return "All ranks on one device, a host to NCCL each (`NCCL_HOSTID`).\n\n" + table.markdown(["model", "ranks", "sums", "loss", "digest"], rows)
-
-
-def multi30k_table(found):
-    rows = [[f"{line['step']:,}", f"{line['minutes']:.2f}", f"{line['valid_loss']:.3f}", f"{line['valid_bleu']:.1f}"] for line in found["validations"]]
-    return (f"`launch/recipes/multi30k.sh`, preset tiny, one process: {found['minutes']:.2f} minutes for text, training, average and test in total. "
-            f"Test, on the CPU {found['cpu_bleu']}:\n\n    {found['test']}\n\n" + table.markdown(["step", "minutes", "valid loss", "valid BLEU"], rows))
-
-
 def summary(measured):
     """All tables for which something was measured."""
     text = card_table(measured) + "\n## Stages\n\n" + stage_table(measured["stages"])
@@ -108,11 +88,6 @@ def summary(measured):
         text += "\n## Products of a step, each alone\n\n" + product_table(measured["products"])
     for preset, rows in measured.get("kernels", {}).items():
         text += f"\n## Kernels of one step of {preset}\n\nBy `ncu`, each alone on the device.\n\n" + kernel_table(rows)
-    if measured.get("ranks"):
-        text += "\n## Ranks\n\n" + rank_table(measured["ranks"])
-    if "multi30k" in measured:
-        text += "\n## Multi30k\n\n" + multi30k_table(measured["multi30k"])
-    text += "\n## What is counted\n\n" + FORMULA
     if "machine" in measured:
         text += "\n## Machine\n\n" + "".join(f"    {line}".rstrip() + "\n" for line in measured["machine"].splitlines())
     return text
