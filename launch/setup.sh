@@ -7,7 +7,7 @@
 VENTRIS_BUILD_PACKAGES=(g++ cmake ninja-build pkg-config git libopenmpi-dev openmpi-bin libhdf5-dev
   libboost-program-options-dev libsentencepiece-dev libdnnl-dev libfmt-dev nlohmann-json3-dev
   zlib1g-dev libzip-dev liblzma-dev libzstd-dev libicu-dev libxxhash-dev libyaml-cpp-dev)
-VENTRIS_TEST_PACKAGES=(libgtest-dev libboost-context-dev python3 python3-numpy python3-h5py
+VENTRIS_TEST_PACKAGES=(libgtest-dev python3 python3-numpy python3-h5py
   python3-jsonschema ccache)
 # For tests/lint.sh, in addition; ruff comes from pip. libomp-dev has the omp.h that clang-tidy reads.
 VENTRIS_LINT_PACKAGES=(clang-format clang-tidy libomp-dev shellcheck python3-venv python3-numpy)

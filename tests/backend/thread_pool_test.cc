@@ -8,10 +8,12 @@
 #include <atomic>
 #include <chrono>
 #include <stdexcept>
+#include <string>
 #include <thread>
 #include <vector>
 
 #include "backend/context.h"
+#include "backend/device.h"
 #include "backend/error.h"
 
 namespace ventris {
@@ -104,13 +106,20 @@ TEST(Context, GrowsItsScratchMemoryWhenNothingIsInUse) {
 }
 
 TEST(Context, RefusesADeviceThatTheBuildDoesNotHave) {
+  EXPECT_THROW(Context({.threads = 0}), Error);
+  const std::string reason = cuda_unavailable_reason();
+  if (cuda_build() != "no") GTEST_SKIP() << "built with CUDA: " << reason;
+  EXPECT_EQ(cuda_device_count(), 0);
+  EXPECT_NE(reason.find("built without CUDA"), std::string::npos);
+  EXPECT_THROW(cuda_device_name(0), Error);
+  EXPECT_THROW(cuda_device_identity(0), Error);
   try {
     Context context({.device = Device::kCuda});
     FAIL() << "a context without its device";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ExitCode::kUnavailable);
+    EXPECT_NE(std::string(error.what()).find(reason), std::string::npos);
   }
-  EXPECT_THROW(Context({.threads = 0}), Error);
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstring>
 #include <initializer_list>
+#include <map>
 #include <vector>
 
 #include "backend/dtype.h"
@@ -258,25 +259,17 @@ size_t cublasLtGetVersion() {
   return 130000;
 }
 const char* cublasLtGetStatusName(cublasStatus_t status) {
-  switch (status) {
-    case CUBLAS_STATUS_SUCCESS:
-      return "CUBLAS_STATUS_SUCCESS";
-    case CUBLAS_STATUS_NOT_INITIALIZED:
-      return "CUBLAS_STATUS_NOT_INITIALIZED";
-    case CUBLAS_STATUS_ALLOC_FAILED:
-      return "CUBLAS_STATUS_ALLOC_FAILED";
-    case CUBLAS_STATUS_INVALID_VALUE:
-      return "CUBLAS_STATUS_INVALID_VALUE";
-    case CUBLAS_STATUS_ARCH_MISMATCH:
-      return "CUBLAS_STATUS_ARCH_MISMATCH";
-    case CUBLAS_STATUS_EXECUTION_FAILED:
-      return "CUBLAS_STATUS_EXECUTION_FAILED";
-    case CUBLAS_STATUS_INTERNAL_ERROR:
-      return "CUBLAS_STATUS_INTERNAL_ERROR";
-    case CUBLAS_STATUS_NOT_SUPPORTED:
-      return "CUBLAS_STATUS_NOT_SUPPORTED";
-  }
-  return "unknown";
+#define VENTRIS_NAME(name) \
+  { name, #name }
+  static const std::map<cublasStatus_t, const char*> names = {
+      VENTRIS_NAME(CUBLAS_STATUS_SUCCESS),        VENTRIS_NAME(CUBLAS_STATUS_NOT_INITIALIZED),
+      VENTRIS_NAME(CUBLAS_STATUS_ALLOC_FAILED),   VENTRIS_NAME(CUBLAS_STATUS_INVALID_VALUE),
+      VENTRIS_NAME(CUBLAS_STATUS_ARCH_MISMATCH),  VENTRIS_NAME(CUBLAS_STATUS_EXECUTION_FAILED),
+      VENTRIS_NAME(CUBLAS_STATUS_INTERNAL_ERROR), VENTRIS_NAME(CUBLAS_STATUS_NOT_SUPPORTED),
+  };
+#undef VENTRIS_NAME
+  const auto found = names.find(status);
+  return found == names.end() ? "unknown" : found->second;
 }
 const char* cublasLtGetStatusString(cublasStatus_t status) {
   return cublasLtGetStatusName(status);

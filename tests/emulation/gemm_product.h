@@ -3,6 +3,7 @@
 
 #include "backend/gemm.h"
 #include "tests/emulation/device_buffer.h"
+#include "tests/support/operands.h"
 
 namespace ventris::testing {
 
@@ -32,7 +33,7 @@ struct GemmProduct {
 
   GemmCase c;
   Buffer a, b, result;
-  DeviceMatrix device_a, device_b, device_result;
+  MatrixOperand device_a, device_b, device_result;
 };
 
 }  // namespace ventris::testing

@@ -16,6 +16,7 @@
 #include "tests/emulation/controls.h"
 #include "tests/emulation/device_buffer.h"
 #include "tests/emulation/timed_products.h"
+#include "tests/support/operands.h"
 
 namespace ventris::testing {
 namespace {
@@ -56,15 +57,15 @@ struct Layer {
                                     .d_bias = d_bias.view(),
                                     .columns = kColumns});
     VENTRIS_CUDA_CHECK(cudaStreamSynchronize(cuda::stream_of(context)));
-    expect_matches("d_weight", device_d_weight, d_weight, dtype);
-    expect_matches("d_bias", device_d_bias, d_bias, dtype);
-    const Buffer got = device_d_bias.get(cuda_stream());
+    expect_close("d_weight", device_d_weight, to_doubles(d_weight), dtype);
+    expect_close("d_bias", device_d_bias, to_doubles(d_bias), dtype);
+    const Buffer got = device_d_bias.get();
     for (int64_t c = kWidth; c < 2 * kWidth; ++c) EXPECT_EQ(got.get(c), d_bias.get(c)) << "of a key";
   }
 
   DType dtype;
   Buffer x, d_y, d_weight, d_bias;
-  DeviceMatrix device_x, device_d_y, device_d_weight, device_d_bias;
+  MatrixOperand device_x, device_d_y, device_d_weight, device_d_bias;
 };
 
 class CudaLinearBackward : public ::testing::Test {
@@ -126,8 +127,8 @@ TEST_F(CudaLinearBackward, TheChoiceGoesToOtherContextsAndRunsWithEqualBits) {
     second.run(takes);
     for (Context* context : {&chooses, &takes})
       VENTRIS_CUDA_CHECK(cudaStreamSynchronize(cuda::stream_of(*context)));
-    expect_same("d_weight", first.device_d_weight, second.device_d_weight);
-    expect_same("d_bias", first.device_d_bias, second.device_d_bias);
+    expect_same_bits("d_weight", first.device_d_weight, second.device_d_weight);
+    expect_same_bits("d_bias", first.device_d_bias, second.device_d_bias);
   }
 }
 
@@ -142,7 +143,7 @@ TEST_F(CudaLinearBackward, AnAlgorithmWhoseSumsDifferFromRunToRunIsNotTaken) {
     Layer second;
     for (Layer* layer : {&first, &second}) layer->run(context);
     VENTRIS_CUDA_CHECK(cudaStreamSynchronize(cuda::stream_of(context)));
-    expect_same("d_bias", first.device_d_bias, second.device_d_bias);
+    expect_same_bits("d_bias", first.device_d_bias, second.device_d_bias);
   }
 }
 

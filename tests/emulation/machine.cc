@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <map>
 #include <sstream>
 #include <string>
 
@@ -52,43 +53,30 @@ cudaError_t function_attributes(cudaFuncAttributes* attributes) {
 }  // namespace ventris::emulation
 
 const char* cudaGetErrorName(cudaError_t status) {
-  switch (status) {
-    case cudaSuccess:
-      return "cudaSuccess";
-    case cudaErrorInvalidValue:
-      return "cudaErrorInvalidValue";
-    case cudaErrorMemoryAllocation:
-      return "cudaErrorMemoryAllocation";
-    case cudaErrorInvalidConfiguration:
-      return "cudaErrorInvalidConfiguration";
-    case cudaErrorInsufficientDriver:
-      return "cudaErrorInsufficientDriver";
-    case cudaErrorDevicesUnavailable:
-      return "cudaErrorDevicesUnavailable";
-    case cudaErrorInvalidDeviceFunction:
-      return "cudaErrorInvalidDeviceFunction";
-    case cudaErrorNoDevice:
-      return "cudaErrorNoDevice";
-    case cudaErrorInvalidDevice:
-      return "cudaErrorInvalidDevice";
-    case cudaErrorNoKernelImageForDevice:
-      return "cudaErrorNoKernelImageForDevice";
-    case cudaErrorNotReady:
-      return "cudaErrorNotReady";
-    case cudaErrorIllegalAddress:
-      return "cudaErrorIllegalAddress";
-    case cudaErrorLaunchFailure:
-      return "cudaErrorLaunchFailure";
-    case cudaErrorStreamCaptureUnsupported:
-      return "cudaErrorStreamCaptureUnsupported";
-    case cudaErrorStreamCaptureUnmatched:
-      return "cudaErrorStreamCaptureUnmatched";
-    case cudaErrorStreamCaptureUnjoined:
-      return "cudaErrorStreamCaptureUnjoined";
-    case cudaErrorStreamCaptureIsolation:
-      return "cudaErrorStreamCaptureIsolation";
-  }
-  return "unknown";
+#define VENTRIS_NAME(name) \
+  { name, #name }
+  static const std::map<cudaError_t, const char*> names = {
+      VENTRIS_NAME(cudaSuccess),
+      VENTRIS_NAME(cudaErrorInvalidValue),
+      VENTRIS_NAME(cudaErrorMemoryAllocation),
+      VENTRIS_NAME(cudaErrorInvalidConfiguration),
+      VENTRIS_NAME(cudaErrorInsufficientDriver),
+      VENTRIS_NAME(cudaErrorDevicesUnavailable),
+      VENTRIS_NAME(cudaErrorInvalidDeviceFunction),
+      VENTRIS_NAME(cudaErrorNoDevice),
+      VENTRIS_NAME(cudaErrorInvalidDevice),
+      VENTRIS_NAME(cudaErrorNoKernelImageForDevice),
+      VENTRIS_NAME(cudaErrorNotReady),
+      VENTRIS_NAME(cudaErrorIllegalAddress),
+      VENTRIS_NAME(cudaErrorLaunchFailure),
+      VENTRIS_NAME(cudaErrorStreamCaptureUnsupported),
+      VENTRIS_NAME(cudaErrorStreamCaptureUnmatched),
+      VENTRIS_NAME(cudaErrorStreamCaptureUnjoined),
+      VENTRIS_NAME(cudaErrorStreamCaptureIsolation),
+  };
+#undef VENTRIS_NAME
+  const auto found = names.find(status);
+  return found == names.end() ? "unknown" : found->second;
 }
 cudaError_t cudaGetDeviceCount(int* count) {
   *count = 0;

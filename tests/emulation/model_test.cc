@@ -2,7 +2,6 @@
 // The whole model on the emulated CUDA device: against PyTorch, and against the CPU.
 #include <gtest/gtest.h>
 
-#include <cmath>
 #include <string>
 #include <vector>
 
@@ -91,39 +90,6 @@ TEST(CudaModel, GradientsOfWhatIsNotFrozenAreThoseOfTheCpu) {
     TinyModel device(config, DType::kF32, emulated_cuda(), KeptActivations::kAll,
                      staged_rows_of(Device::kCuda), freeze);
     expect_steps_of_the_cpu(cpu, device);
-  }
-}
-
-/// Heads of 64 columns: in bf16, attention on tensor cores.
-TEST(CudaModel, AStepOfBaseWidthIsThatOfTheCpu) {
-  const TransformerConfig config = {.encoder_layers = 1,
-                                    .decoder_layers = 1,
-                                    .d_model = 512,
-                                    .d_ff = 2048,
-                                    .heads = 8,
-                                    .vocab_size = 40,
-                                    .max_positions = 64,
-                                    .dropout = 0.1F,
-                                    .attention_dropout = 0.1F};
-  const PackedBatch batch(random_sentences({{5, 9}, {18, 20}}, 40, 3));
-  for (const DType dtype : {DType::kF32, DType::kBF16}) {
-    SCOPED_TRACE(name_of(dtype));
-    const testing::Bounds& bounds = dtype == DType::kF32 ? testing::kF32Bounds : testing::kBF16Bounds;
-    const auto step = [&](const ContextOptions& options) {
-      TinyModel tiny(config, dtype, options);
-      tiny.zero_gradients();
-      const double loss = tiny.step(batch, {.gradient_scale = 1.0F / 31}).loss;
-      return std::pair(loss, tiny.gradients());
-    };
-    const auto [expected_loss, expected] = step({});
-    const auto [loss, got] = step(emulated_cuda());
-    EXPECT_NEAR(loss, expected_loss, bounds.loss * expected_loss);
-    testing::Squares squares;
-    ASSERT_EQ(got.size(), expected.size());
-    for (size_t i = 0; i < got.size(); ++i)
-      squares.add({std::pow(got[i] - expected[i], 2), expected[i] * expected[i]});
-    EXPECT_GT(squares.expected, 0.0);
-    EXPECT_LT(squares.distance(), bounds.all_gradients);
   }
 }
 

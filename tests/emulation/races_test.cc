@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "backend/cuda/intrinsics.cuh"
-#include "backend/cuda/mma.cuh"
 #include "tests/emulation/controls.h"
 #include "tests/emulation/device_buffer.h"
 #include "tests/emulation/race_detector.h"
@@ -96,33 +95,6 @@ TEST_F(Races, BetweenBlocksAreFound) {
   EXPECT_FALSE(races(write_of_blocks<kNone>, 3, 32));
   EXPECT_TRUE(races(write_of_blocks<kMissing>, 3, 32));
   EXPECT_FALSE(races(count_atomically, 3, 64));
-}
-
-/// A result handed to another block needs more than an atomic count.
-__global__ void last_block_reads(int* numbers) {
-  if (threadIdx.x != 0) return;
-  numbers[1 + blockIdx.x] = 1;
-  if (atomic_add(numbers, 1) == 2) numbers[10] = numbers[1] + numbers[2] + numbers[3];
-}
-
-TEST_F(Races, OfResultsHandedToAnotherBlockWithoutAFenceAreFound) {
-  EXPECT_TRUE(races(last_block_reads, 3, 32));
-}
-
-/// Every thread waits for its own copies; those of others are there after a barrier.
-template <Fault kFault>
-__global__ void copy_asynchronously(int* numbers) {
-  int* shared = dynamic_shared<int>();
-  async_copy_16(shared + 4 * threadIdx.x, numbers + 4 * threadIdx.x);
-  async_commit();
-  async_wait<0>();
-  if (kFault == kNone) sync_threads();
-  numbers[512 + threadIdx.x] = shared[4 * ((threadIdx.x + 32) % 64)];
-}
-
-TEST_F(Races, OfAsynchronousCopiesAreFound) {
-  EXPECT_FALSE(races(copy_asynchronously<kNone>, 1, 64));
-  EXPECT_TRUE(races(copy_asynchronously<kMissing>, 1, 64));
 }
 
 // Every kernel of the program, with what a launch of it has at least: races between blocks need several, and

@@ -2,10 +2,7 @@
 // What kernels keep in shared memory, by how much of it a multiprocessor has: results are the same.
 #include <gtest/gtest.h>
 
-#include <optional>
-
 #include "backend/context_cuda.h"
-#include "backend/cross_entropy.h"
 #include "backend/resident_blocks.h"
 #include "tests/emulation/controls.h"
 #include "tests/emulation/device_buffer.h"
@@ -103,54 +100,6 @@ TEST(CudaSharedMemory, AttentionHasTheSameGradients) {
         less.expect_same_bits_as(all);
       }
     }
-  }
-}
-
-/// The gradient and the losses of three rows of 37,000 logits; the dynamic shared memory of a block.
-struct Loss {
-  static constexpr int64_t kRows = 3;
-  static constexpr int64_t kVocab = 37000;
-
-  explicit Loss(bool weighted) {
-    const DeviceArray<int32_t> labels({7, 36999, 20000});
-    const DeviceArray<float> weights({0.5F, 2.0F, 1.0F});
-    const DeviceArray<int32_t> tokens({2});
-    const DeviceArray<float> scale({0.25F});
-    cross_entropy(cuda_context(), {.logits = logits.view(),
-                                   .labels = labels.data(),
-                                   .weights = weighted ? weights.data() : nullptr,
-                                   .tokens = tokens.data(),
-                                   .vocab = kVocab,
-                                   .smoothing = 0.1F,
-                                   .gradient_scale = scale.data(),
-                                   .loss = loss.view(),
-                                   .nll = nll.view()});
-    VENTRIS_CUDA_CHECK(cudaStreamSynchronize(cuda_stream()));
-    shared_bytes = emulation::last_run().shared_bytes;
-  }
-
-  const DeviceMatrix logits{Buffer::random(kRows, kVocab, DType::kBF16, 1, 3.0)};
-  const DeviceMatrix loss{1, kRows, DType::kF32};
-  const DeviceMatrix nll{1, kRows, DType::kF32};
-  size_t shared_bytes = 0;
-};
-
-TEST(CudaSharedMemory, CrossEntropyHasTheSameGradients) {
-  for (const bool weighted : {false, true}) {
-    std::optional<Loss> kept, read_again;
-    {
-      const SharedMemory much(kOf90);
-      kept.emplace(weighted);
-    }
-    {
-      const SharedMemory little(kOf89);
-      read_again.emplace(weighted);
-    }
-    EXPECT_EQ(kept->shared_bytes, size_t{2} * Loss::kVocab);
-    EXPECT_EQ(read_again->shared_bytes, 0U);
-    expect_same("gradient", kept->logits, read_again->logits);
-    expect_same("loss", kept->loss, read_again->loss);
-    expect_same("nll", kept->nll, read_again->nll);
   }
 }
 

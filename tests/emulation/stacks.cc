@@ -8,9 +8,6 @@
 #ifdef __SANITIZE_ADDRESS__
 #include <sanitizer/asan_interface.h>
 #endif
-#ifndef __x86_64__
-#include <boost/context/detail/fcontext.hpp>
-#endif
 
 namespace ventris::emulation {
 namespace {
@@ -19,11 +16,7 @@ namespace {
 // the buffers of addresses.
 constexpr size_t kStackBytes = (33 << 12) + 64;
 
-#ifdef __x86_64__
-// Boost's switch also saves the control words of the floating-point units, and leaves by a jump. That takes
-// twice the time: the words must wait for the instructions before, and the processor foresees where a return
-// goes, which is where the last call of the same function came from, but only while calls and returns are
-// balanced.
+// A library's switch also saves the control words of the floating-point units, and takes twice the time.
 asm(R"(
   .text
   .p2align 4
@@ -57,31 +50,8 @@ StackPosition prepared(char* stack, size_t bytes, void (*body)()) {
   *--top = reinterpret_cast<void*>(body);
   return top - kSaved;
 }
-#else
-namespace context = boost::context::detail;
-
-thread_local void (*starting)();
-
-void note_stopped(context::transfer_t from) {
-  *static_cast<StackPosition*>(from.data) = from.fctx;
-}
-void begin(context::transfer_t from) {
-  note_stopped(from);
-  starting();
-}
-StackPosition prepared(char* stack, size_t bytes, void (*body)()) {
-  starting = body;  // the same for all
-  return context::make_fcontext(stack + bytes, bytes, begin);
-}
-#endif
 
 }  // namespace
-
-#ifndef __x86_64__
-extern "C" void ventris_switch_stacks(StackPosition& stopped, StackPosition to) {
-  note_stopped(context::jump_fcontext(to, &stopped));
-}
-#endif
 
 Stacks::Stacks(size_t count) : count_(count) {
   memory_ = static_cast<char*>(mmap(nullptr, count_ * kStackBytes, PROT_READ | PROT_WRITE,

@@ -24,7 +24,7 @@ class CudaTf32 : public ::testing::Test {
   Buffer product(GemmProduct& p, bool tf32) const {
     use_tf32(cuda_context(), tf32);
     p.on_device();
-    return p.device_result.get(cuda_stream());
+    return p.device_result.get();
   }
 };
 

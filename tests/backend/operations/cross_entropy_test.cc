@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "tests/support/log_sum_exp.h"
-#include "tests/support/logits_case.h"
 #include "tests/support/operands.h"
 #include "tests/support/operation_case.h"
 
@@ -19,17 +18,41 @@ namespace {
 constexpr int64_t kFirstRow = 3;
 constexpr float kGradientScale = 0.25F;
 
+/// Logits of the size, of which `vocab` columns and `tokens` rows count.
+struct LogitsCase : Case {
+  int64_t vocab = 0;
+  int64_t tokens = 0;
+};
+std::string name_of(const LogitsCase& c) {
+  return name_of(static_cast<const Case&>(c)) + "_vocab" + std::to_string(c.vocab) + "_tokens" +
+         std::to_string(c.tokens);
+}
+
 std::vector<LogitsCase> cross_entropy_cases() {
-  return logits_cases({{{1, 1}, 1, 1},
-                       {{5, 32}, 7, 3},
-                       {{19, 101}, 101, 19},
-                       {{7, 128, 3}, 126, 6},
-                       {{5, 2600}, 2579, 4},
-                       {{4, 16}, 11, 0},
-                       {{3, 8208}, 8195, 2},
-                       {{2, 60000}, 59997, 2},
-                       {{2, 12288}, 12288, 2},
-                       {{2, 24576}, 24576, 2}});
+  struct Shape {
+    Size size;
+    int64_t vocab, tokens;
+  };
+  const std::vector<Shape> shapes = {{{1, 1}, 1, 1},        {{5, 32}, 7, 3},        {{19, 101}, 101, 19},
+                                     {{7, 128, 3}, 126, 6}, {{5, 2600}, 2579, 4},   {{4, 16}, 11, 0},
+                                     {{3, 8208}, 8195, 2},  {{2, 60000}, 59997, 2}, {{2, 12288}, 12288, 2},
+                                     {{2, 24576}, 24576, 2}};
+  std::vector<LogitsCase> all;
+  for (const Shape& shape : shapes) {
+    for (const Case& c : cases(test_dtypes(), {shape.size})) all.push_back({c, shape.vocab, shape.tokens});
+  }
+  return all;
+}
+
+/// Random ones for the rows that count, -1 for the others.
+std::vector<int32_t> labels_of(const LogitsCase& c) {
+  std::mt19937 generator(7);
+  std::vector<int32_t> labels;
+  for (int64_t t = 0; t < c.size.rows; ++t) {
+    const auto label = static_cast<int32_t>(generator() % static_cast<uint64_t>(c.vocab));
+    labels.push_back(t < c.tokens ? label : -1);
+  }
+  return labels;
 }
 
 class CrossEntropy : public ::testing::TestWithParam<LogitsCase> {
