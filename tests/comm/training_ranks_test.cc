@@ -12,7 +12,6 @@
 #include "tests/comm/rank_test.h"
 #include "tests/support/tiny_run.h"
 #include "tests/support/tolerance.h"
-#include "trainer/replicas.h"
 
 namespace ventris {
 namespace {
@@ -99,22 +98,6 @@ TEST_F(RanksTest, AllRanksTogetherComeToTheParametersOfOneRankAfterTenSteps) {
   }
 }
 
-TEST_F(RanksTest, AReproducibleRunHasTheBitsOfOneRank) {
-  for (const int shards : {4, 3, 1}) {
-    TrainOptions together = options("together-" + std::to_string(shards));
-    together.reduction = Reduction::kReproducible;
-    together.logical_shards = shards;
-    together.ema = 0.9;
-    const std::vector<float> got = values_of(train_on_all(together), together);
-    TrainOptions alone = together;
-    alone.model_dir = path_ + "alone-" + std::to_string(shards) + "-" + std::to_string(world().rank());
-    Context context({.threads = 2});
-    const auto self = make_self_communicator();
-    EXPECT_TRUE(got == values_of(train(context, *self, alone, "rank test"), alone)) << shards << " shards";
-    EXPECT_EQ(loss_at(together, 10), loss_at(alone, 10));
-  }
-}
-
 TEST_F(RanksTest, GradientsInBf16ComeToTheLossOfF32) {
   TrainOptions f32 = options("f32");
   TrainOptions bf16 = options("bf16");
@@ -157,18 +140,6 @@ TEST_F(RanksTest, RanksWithOtherOptionsOrAnotherCorpusDoNotTrain) {
     EXPECT_EQ(error.code(), ExitCode::kRanksDisagree);
     EXPECT_NE(std::string(error.what()).find("rank 1"), std::string::npos) << error.what();
   }
-}
-
-TEST_F(RanksTest, ParametersThatDriftApartAreNoticed) {
-  Context context(ContextOptions{});
-  std::vector<float> values(1000, 0.5F);
-  const std::vector<Replica> parts = {{"parameters", {values.data(), 1, 1000, 1000, DType::kF32}}};
-  check_replicas(context, world(), 7, parts);
-  if (world().size() == 1) return;
-  if (world().rank() == 1) values[999] = std::nextafter(0.5F, 1.0F);
-  EXPECT_THROW(check_replicas(context, world(), 7, parts), Error);
-  copy_from_rank(context, world(), 0, parts[0].values);
-  EXPECT_EQ(values[999], 0.5F);
 }
 
 TEST_F(RanksTest, NaNsAreSkippedByAllRanksAndEndTheRunOnAll) {

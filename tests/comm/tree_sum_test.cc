@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "backend/context.h"
+#include "backend/error.h"
 #include "comm/shard_plan.h"
 #include "comm/tree_reducer.h"
 #include "tests/comm/rank_test.h"
@@ -48,6 +49,7 @@ std::vector<RankBuffers> step_of(Context& context, SimulatedRanks& job, int rank
       if (shard + 1 < share.end) own.reducer->set_aside(shard);
     }
     own.reducer->loss_ready();
+    for (auto begin = static_cast<int64_t>(elements); begin > 0; begin -= 300) own.reducer->ready(begin);
     own.reducer->ready(0);
     own.reducer->finish();
   }
@@ -77,7 +79,8 @@ TEST_F(TreeSumTest, HasTheBitsOfTheTreeForAnyRanks) {
     for (const int64_t shards : {1, 3, 8, 24, ranks, 2 * ranks + 1}) {
       const std::vector<float> expected = expected_sums(shards, kElements);
       SimulatedRanks job(ranks);
-      for (const RankBuffers& of : step_of(context_, job, ranks, shards, kElements, 512 * 4)) {
+      const int64_t bucket_bytes = ranks % 3 == 0 ? 4 : ranks % 3 == 1 ? 512 * 4 : 1 << 20;
+      for (const RankBuffers& of : step_of(context_, job, ranks, shards, kElements, bucket_bytes)) {
         ASSERT_EQ(of.gradients, expected) << shards << " shards on " << ranks << " ranks";
         for (int which = 0; which < 2; ++which) {
           const auto loss =
@@ -87,6 +90,20 @@ TEST_F(TreeSumTest, HasTheBitsOfTheTreeForAnyRanks) {
       }
     }
   }
+}
+
+TEST_F(TreeSumTest, IsRefusedBeforeAllIsReadyAndTheLastShardIsNotSetAside) {
+  SimulatedRanks job(2);
+  std::vector<float> gradients(64);
+  std::vector<double> losses(2);
+  TreeReducer reducer(context_, job.rank(0), 4, flat(gradients), flat(losses), 64);
+  EXPECT_THROW(reducer.finish(), Error);
+  EXPECT_THROW(reducer.set_aside(1), Error);
+  reducer.set_aside(0);
+  reducer.ready(0);
+  EXPECT_THROW(reducer.finish(), Error) << "without the loss";
+  reducer.loss_ready();
+  reducer.finish();
 }
 
 TEST_F(TreeSumTest, GivesOwnersTheirSegments) {

@@ -117,11 +117,16 @@ def formula_values(name, shape):
     return [offset + scale * number(i) for i in range(size)]
 
 
-def golden_values(golden, name):
-    """The values of a trained parameter: whole numbers from -127 to 127 times a power of two."""
-    packed = base64.b64decode(golden["weights"][name]["numbers"])
-    scale = 2.0 ** golden["weights"][name]["exponent"]
-    return [scale * number for number in struct.unpack(f"{len(packed)}b", packed)]
+def rounded(values):
+    """Values as golden files hold them: whole numbers from -127 to 127 times a power of two."""
+    exponent = math.ceil(math.log2(max(*map(abs, values), 1e-6) / 127))
+    numbers = struct.pack(f"{len(values)}b", *(round(value / 2.0**exponent) for value in values))
+    return {"exponent": exponent, "numbers": base64.b64encode(numbers).decode()}
+
+
+def values_of(held):
+    numbers = base64.b64decode(held["numbers"])
+    return [2.0 ** held["exponent"] * number for number in struct.unpack(f"{len(numbers)}b", numbers)]
 
 
 def write_tiny_model(path, golden, **changes):
@@ -137,7 +142,7 @@ def write_tiny_model(path, golden, **changes):
     header = {"__metadata__": {"format": "ventris safetensors 1", "config": json.dumps(config)}}
     data = b""
     for name, shape in tensor_shapes(config, golden["words"]).items():
-        values = formula_values(name, shape) if changes else golden_values(golden, name)
+        values = formula_values(name, shape) if changes else values_of(golden["weights"][name])
         if name in ("embedding", "target_embedding") and begin >= 0:
             values[begin * shape[1] : (begin + 1) * shape[1]] = [0.0] * shape[1]
         packed = struct.pack(f"<{len(values)}f", *values)
@@ -393,7 +398,6 @@ def train_tiny_tokenizer(path, words=14):
 
 def train_tiny_model(binary, folder):
     """Trains a model that gives the words in the opposite order; returns its parameters, rounded."""
-    import numpy
     from safetensors.numpy import load_file
 
     def path(name):
@@ -420,13 +424,7 @@ def train_tiny_model(binary, folder):
         *("--threads", 1),
     )
     run(binary, "export", "--model", path("run"), "--format", "safetensors", "--output", path("trained"))
-    weights = {}
-    for name, values in load_file(path("trained")).items():
-        if name == "tokenizer":
-            continue
-        exponent = math.ceil(math.log2(max(float(abs(values).max()), 1e-6) / 127))
-        numbers = numpy.rint(values / 2.0**exponent).astype(numpy.int8).tobytes()
-        weights[name] = {"exponent": exponent, "numbers": base64.b64encode(numbers).decode()}
+    weights = {name: rounded(values.ravel().tolist()) for name, values in load_file(path("trained")).items() if name != "tokenizer"}
     with open(path("tokenizer.model"), "rb") as file:
         tokenizer = base64.b64encode(file.read()).decode()
     train_tiny_tokenizer(path("source.model"), 19)

@@ -125,7 +125,7 @@ def our_scores(binary, model, source, target):
 def write_npz(path, variant):
     """A model of the golden file as Marian writes it."""
     arrays = {
-        name: (packed["shape"], "<f4", struct.pack(f"<{math.prod(packed['shape'])}f", *values_of(packed)))
+        name: (packed["shape"], "<f4", struct.pack(f"<{math.prod(packed['shape'])}f", *exports.values_of(packed)))
         for name, packed in variant["weights"].items()
     }
     config = variant["config"].encode() + b"\0"
@@ -135,12 +135,6 @@ def write_npz(path, variant):
             text = f"{{'descr': '{kind}', 'fortran_order': False, 'shape': {tuple(shape)}, }}"
             text += " " * (-(len(text) + 11) % 64) + "\n"
             archive.writestr(name + ".npy", b"\x93NUMPY\1\0" + struct.pack("<H", len(text)) + text.encode() + data)
-
-
-def values_of(packed):
-    """The values of a trained parameter: whole numbers from -127 to 127 times a power of two."""
-    numbers = base64.b64decode(packed["numbers"])
-    return [2.0 ** packed["exponent"] * number for number in struct.unpack(f"{len(numbers)}b", numbers)]
 
 
 def read_npz(path):
@@ -158,10 +152,7 @@ def read_npz(path):
                 continue
             shape = [int(size) for size in re.search(r"'shape': \(([^)]*)\)", header)[1].split(",") if size.strip()]
             values = struct.unpack(f"<{len(data) // 4}f", data)
-            exponent = math.ceil(math.log2(max(*map(abs, values), 1e-6) / 127))
-            numbers = struct.pack(f"{len(values)}b", *(round(value / 2.0**exponent) for value in values))
-            packed = base64.b64encode(numbers).decode()
-            weights[name] = {"shape": shape, "exponent": exponent, "numbers": packed}
+            weights[name] = {"shape": shape, **exports.rounded(values)}
     return weights, config
 
 
@@ -258,26 +249,9 @@ def compare(binary, model, theirs, source, target, lines):
         print("so it computes another function, and no translations are compared")
     for beam in exports.BEAMS if sound else ():
         pairs = zip(exports.translate(binary, model, lines, beam), theirs.translate(source, beam), strict=True)
-        differing = [(i, a, b) for i, (a, b) in enumerate(pairs) if a != b]
-        equal[beam] = len(lines) - len(differing)
+        equal[beam] = sum(a == b for a, b in pairs)
         print(f"beam {beam}: {equal[beam]} of {len(lines)} lines equal")
-        show_differing(binary, model, lines, differing, os.path.dirname(source))
     return difference <= TOLERANCE, equal
-
-
-def show_differing(binary, model, lines, differing, folder):
-    """Prints the lines that two programs translated otherwise, with what our model gives for both. Where one is the
-    beginning of the other, a limit of length ended it."""
-    if not differing:
-        return
-    source = write_lines(os.path.join(folder, "differing"), [lines[i] for i, _, _ in differing])
-    scores = []
-    for side in (1, 2):
-        target = write_lines(os.path.join(folder, f"differing{side}"), [row[side] for row in differing])
-        scores.append(our_scores(binary, model, source, target))
-    for (i, a, b), of_a, of_b in zip(differing, *scores, strict=True):
-        kind = "cut" if a.startswith(b) or b.startswith(a) else "other words"
-        print(f"  line {i + 1}: {kind}, ours {of_a:.5f} {a!r:.100}, theirs {of_b:.5f} {b!r:.100}")
 
 
 def cost_of_training(python, npz, vocabulary, source, target):

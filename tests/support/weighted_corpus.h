@@ -4,37 +4,43 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "data/corpus.h"
 #include "data/corpus_writer.h"
 
 namespace ventris::testing {
 
-/// Writes the pairs of a corpus file to another one, with weights of the training pairs. Returns its path.
-inline std::string write_weighted_corpus(const std::string& corpus, const std::string& path,
-                                         const std::function<float(int64_t pair)>& weight) {
+/// Writes the pairs of a corpus file to another one, as parts with their names and their ends among the
+/// training pairs, and with weights, if there are any. Returns its path.
+inline std::string copy_corpus(const std::string& corpus, const std::string& path,
+                               const std::vector<std::pair<std::string, int64_t>>& parts,
+                               const std::function<float(int64_t pair)>& weight = {}) {
   const data::Corpus from(corpus);
-  data::CorpusWriter writer(path, from.tokenizers(), {.weights = true, .text = false});
-  const auto pair_of = [](const data::SentencePairs& pairs, int64_t i) {
+  data::CorpusWriter writer(path, from.tokenizers(), {.weights = weight != nullptr, .text = false});
+  const auto add = [&](const data::SentencePairs& pairs, int64_t i, bool valid) {
     data::CorpusPairs pair;
     pair.source.add(pairs.source[i]);
     pair.target.add(pairs.target[i]);
-    return pair;
+    if (valid) pair.target.add_text(from.valid_reference(i));
+    if (weight && !valid) pair.weights = {weight(i)};
+    valid ? writer.add_valid(pair) : writer.add_train(pair);
   };
-  writer.begin_part("train");
-  for (int64_t i = 0; i < from.train().size(); ++i) {
-    data::CorpusPairs pair = pair_of(from.train(), i);
-    pair.weights = {weight(i)};
-    writer.add_train(pair);
+  int64_t pair = 0;
+  for (const auto& [name, end] : parts) {
+    writer.begin_part(name);
+    for (; pair < end; ++pair) add(from.train(), pair, false);
+    writer.end_part("{}");
   }
-  writer.end_part("{}");
-  for (int64_t i = 0; i < from.valid().size(); ++i) {
-    data::CorpusPairs pair = pair_of(from.valid(), i);
-    pair.target.add_text(from.valid_reference(i));
-    writer.add_valid(pair);
-  }
+  for (pair = 0; pair < from.valid().size(); ++pair) add(from.valid(), pair, true);
   writer.commit();
   return path;
+}
+
+inline std::string write_weighted_corpus(const std::string& corpus, const std::string& path,
+                                         const std::function<float(int64_t pair)>& weight) {
+  return copy_corpus(corpus, path, {{"train", data::Corpus(corpus).train().size()}}, weight);
 }
 
 }  // namespace ventris::testing

@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <memory>
 #include <string>
 #include <vector>
@@ -280,20 +279,6 @@ TEST_F(DeviceCommunicator, ARankThatLeavesAbandonsItsSums) {
     expect_error(ExitCode::kUnavailable, {"abandoned"}, [&] { communicator().progress(); });
   }
   world().barrier();
-}
-
-TEST_F(DeviceCommunicator, TwoRanksOnOneDeviceAreRefusedUnlessTheyAreToLookLikeSeveralHosts) {
-  communicator_.reset();
-  context_ = std::make_unique<Context>(
-      ContextOptions{.device = Device::kCuda, .device_index = 0, .scratch_bytes = 1 << 20});
-  expect_error(ExitCode::kUnavailable, {"ranks 0 and 1", "GPU-", "emulated"},
-               [&] { make_device_communicator(world(), context()); });
-  setenv("NCCL_HOSTID", std::to_string(world().rank()).c_str(), 1);
-  communicator_ = make_device_communicator(world(), context());
-  DeviceRow<float> row(context(), {1.0F});
-  communicator().all_reduce_sum(row.view());
-  EXPECT_EQ(row.get(), std::vector<float>{static_cast<float>(world().size())});
-  unsetenv("NCCL_HOSTID");
 }
 
 TEST_F(DeviceCommunicator, RanksWithAnotherVersionDisagree) {

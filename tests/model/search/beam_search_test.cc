@@ -139,15 +139,6 @@ TEST(BeamSearch, EqualsTheReferenceInF64ForAnyLengthPenalty) {
   }
 }
 
-TEST(BeamSearch, GivesTheSameResultsForAnyNumberOfThreads) {
-  TinyModel one(testing::tiny_config(true), DType::kF32, 1, KeptActivations::kNone);
-  TinyModel three(testing::tiny_config(true), DType::kF32, 3, KeptActivations::kNone);
-  const BeamSearchOptions options{.max_extra_length = 5, .n_best = 2};
-  const auto expected = translate(one, options, some_sources());
-  const auto got = translate(three, options, some_sources());
-  for (size_t s = 0; s < got.size(); ++s) expect_same(got[s], expected[s], 0.0);
-}
-
 TEST(BeamSearch, GivesOneEmptyHypothesisForAnEmptySource) {
   TinyModel tiny(testing::tiny_config(false), DType::kF32, 1, KeptActivations::kNone);
   const auto results = translate(tiny, {.max_extra_length = 3, .n_best = 2}, {{}, {5, 6}, {}});
