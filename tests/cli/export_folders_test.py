@@ -76,34 +76,20 @@ class ExportFolders(support.CommandLineTest):
             with open(os.path.join(self.out, name), "wb") as file:
                 file.write(content)
 
-    def test_files_of_a_folder_keep_their_modes(self):
-        for output_format in NEEDED:
-            for others in ([], ["README.md"]):  # exchanged, and file by file
-                self.setUp()
-                self.assertEqual(self.export(output_format, "old").returncode, 0)
-                for name in others:
-                    with open(os.path.join(self.out, name), "wb") as file:
-                        file.write(b"kept")
-                names = sorted(os.listdir(self.out))
-                for name in names:
-                    os.chmod(os.path.join(self.out, name), 0o600)
-                self.assertEqual(self.export(output_format, "new").returncode, 0)
-                self.assertEqual(sorted(os.listdir(self.out)), names)
-                for name in names:
-                    self.assertEqual(oct(os.stat(os.path.join(self.out, name)).st_mode & 0o7777), oct(0o600), (output_format, name))
-
     def test_nobody_looks_into_a_folder_while_it_is_written(self):
-        for output_format in NEEDED:
-            self.setUp()
-            self.assertEqual(self.export(output_format, "old").returncode, 0)
-            os.chmod(self.out, 0o755)
-            number = 1 + [call.split(" ", 1)[0] for call in self.calls(output_format)].index("fsync")
-            result = self.export(output_format, VENTRIS_FAULT_AT=number, VENTRIS_FAULT="kill")
-            self.assertEqual(result.returncode, -signal.SIGKILL, result.stderr)
-            (left,) = set(os.listdir(self.place)) - {"out"}
-            self.assertEqual(oct(os.stat(os.path.join(self.place, left)).st_mode & 0o7777), oct(0o700))
-            self.assertEqual(self.export(output_format).returncode, 0)
-            self.assertEqual(oct(os.stat(self.out).st_mode & 0o7777), oct(0o755))
+        self.assertEqual(self.export("ctranslate2", "old").returncode, 0)
+        os.chmod(self.out, 0o755)
+        for name in os.listdir(self.out):
+            os.chmod(os.path.join(self.out, name), 0o600)
+        number = 1 + [call.split(" ", 1)[0] for call in self.calls("ctranslate2")].index("fsync")
+        result = self.export("ctranslate2", VENTRIS_FAULT_AT=number, VENTRIS_FAULT="kill")
+        self.assertEqual(result.returncode, -signal.SIGKILL, result.stderr)
+        (left,) = set(os.listdir(self.place)) - {"out"}
+        self.assertEqual(oct(os.stat(os.path.join(self.place, left)).st_mode & 0o7777), oct(0o700))
+        self.assertEqual(self.export("ctranslate2").returncode, 0)
+        self.assertEqual(oct(os.stat(self.out).st_mode & 0o7777), oct(0o755))
+        for name in os.listdir(self.out):  # as before it was exchanged
+            self.assertEqual(oct(os.stat(os.path.join(self.out, name)).st_mode & 0o7777), oct(0o600))
 
     def sample(self, calls):
         """Numbers of calls, from 1: of those that write the files every few, of the later ones all but repetitions."""
@@ -144,7 +130,7 @@ class ExportFolders(support.CommandLineTest):
         return found
 
     def test_a_killed_export_leaves_all_of_the_old_or_all_of_the_new(self):
-        for output_format in NEEDED:
+        for output_format in NEEDED if ALL else ("marian",):
             found = self.check_kills(output_format, {}, {})
             self.assertEqual(found["refused"], 0, output_format)
             self.assertGreater(min(found["old"], found["new"]), 0, output_format)
@@ -156,21 +142,6 @@ class ExportFolders(support.CommandLineTest):
             found = self.check_kills(output_format, kept, mode)
             self.assertGreater(found["old"], 0)
             self.assertGreater(found["refused"], 0)
-
-    def test_a_killed_export_of_a_new_folder_leaves_none_or_the_whole(self):
-        self.assertEqual(self.export("marian").returncode, 0)
-        whole = self.contents()
-        self.setUp()
-        calls = self.calls("marian")
-        for number in self.sample(calls):
-            self.setUp()
-            result = self.export("marian", VENTRIS_FAULT_AT=number, VENTRIS_FAULT="kill")
-            self.assertEqual(result.returncode, -signal.SIGKILL, result.stderr)
-            if os.path.exists(self.out):
-                self.assertEqual(self.contents(), whole)
-            self.assertEqual(self.export("marian").returncode, 0)
-            self.assertEqual(self.contents(), whole)
-            self.assertEqual(os.listdir(self.place), ["out"])
 
     def test_a_call_that_fails_leaves_all_of_the_old(self):
         self.assertEqual(self.export("ctranslate2", "old").returncode, 0)
@@ -230,15 +201,8 @@ class ExportFolders(support.CommandLineTest):
         self.assertEqual(sorted(os.listdir(self.place)), ["link", "out"])
 
     def test_files_of_others_are_not_replaced(self):
-        for output_format, name in (
-            ("huggingface", "config.json"),
-            ("huggingface", "vocab.json"),
-            ("ctranslate2", "model.bin"),
-            ("ctranslate2", "config.json"),
-            ("marian", "decoder.yml"),
-            ("marian", "probe.json"),
-        ):
-            for mark in (None, b"mine", b'{"mine": 1}', b'{"format": "other probes 1"}', b'{"probes": [1]}'):
+        for output_format, name in (("huggingface", "vocab.json"), ("ctranslate2", "config.json"), ("marian", "decoder.yml")):
+            for mark in (None, b"mine", b'{"format": "other probes 1"}'):
                 files = {name: b'{"mine": 1}', "README.md": b"mine"}
                 if mark:
                     files["probe.json"] = mark
@@ -255,17 +219,6 @@ class ExportFolders(support.CommandLineTest):
         self.put({"README.md": b"mine", "vocab.txt": b"mine"})
         self.assertEqual(self.export("huggingface").returncode, 0)
         self.assertEqual(self.read(os.path.join(self.out, "vocab.txt")), b"mine")
-
-    def test_folders_of_later_versions_are_recognised(self):
-        for output_format in NEEDED:
-            self.setUp()
-            self.assertEqual(self.export(output_format, "old").returncode, 0)
-            path = os.path.join(self.out, "probe.json")
-            proof = json.loads(self.read(path))
-            with open(path, "w", encoding="utf-8") as file:
-                json.dump({**proof, "format": "ventris probes 2", "more": 1}, file)
-            result = self.export(output_format)
-            self.assertEqual(result.returncode, 0, result.stderr)
 
     def test_what_a_first_export_in_place_left_is_completed(self):
         others = {"README.md": b"mine"}

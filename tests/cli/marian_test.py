@@ -2,7 +2,6 @@
 """Models of Marian, as it computes them. The golden file holds what Marian gave for two tiny models of its own and two of
 ours; where its Python package is installed (VENTRIS_PEER_PYTHON, else the interpreter of the tests) it runs too."""
 
-import base64
 import json
 import os
 import subprocess
@@ -52,18 +51,6 @@ class Marian(support.CommandLineTest):
                     # Those of pre-norm models are not there: Marian's decoder and scorer do not agree on them.
                     self.assertEqual(ours, variant["translations"].get(str(beam), ours), f"beam {beam}")
         self.assertEqual(set(self.golden["from_marian"]["post_norm"]["translations"]), {"1", "4"})
-
-    def test_models_of_marian_return_bit_for_bit(self):
-        for name in self.golden["from_marian"]:
-            model, _ = self.imported(name)
-            folder = marian.export(support.BINARY, model, self.path("again"))
-            back = self.path("back.h5")
-            self.succeed("import", "--input", os.path.join(folder, "model.npz"), "--output", back)
-            expected = support.parameters(model)
-            found = support.parameters(back)
-            self.assertEqual(list(found), list(expected))
-            for parameter, values in expected.items():
-                self.assertEqual(found[parameter].tobytes(), values.tobytes(), parameter)
 
     def test_the_folder_of_a_model_is_told_from_its_file(self):
         weights, folder = marian.write_our_model(support.BINARY, self.folder, "post_norm")
@@ -119,78 +106,24 @@ class Marian(support.CommandLineTest):
             self.refuse(78, command, *options, "--activation", "swish", "--corpus", corpora["other"], says=says)
         self.assertFalse(os.path.exists(self.path("refused/config.json")))
 
-    def test_what_no_model_of_ours_computes_is_refused(self):
-        variant = self.golden["from_marian"]["post_norm"]
-        for key, value in (
-            ("transformer-disable-position-embeddings", "true"),
-            ("transformer-train-position-embeddings", "true"),
-            ("transformer-no-bias", "true"),
-        ):
-            opposite = {"true": "false", "false": "true"}[value]
-            config = variant["config"].replace(f"{key}: {opposite}\n", f"{key}: {value}\n")
-            self.assertNotEqual(config, variant["config"])
-            npz, tokenizer = marian.write_their_model(self.folder, "changed", {**variant, "config": config})
-            self.refuse(65, "import", "--input", npz, "--tokenizer-model", tokenizer, "--output", self.path("no.h5"),
-                        says=[npz, key])  # fmt: skip
-
     def test_arrays_that_are_not_those_of_the_configuration_are_refused(self):
         variant = self.golden["from_marian"]["post_norm"]
         bias = "decoder_ff_logit_out_b"
-
-        def write(name, weights, omit_bias=False):
-            config = variant["config"]
-            if omit_bias:
-                config = config.replace("output-omit-bias: false", "output-omit-bias: true")
-                self.assertNotEqual(config, variant["config"])
-            return marian.write_their_model(self.folder, name, {**variant, "weights": weights, "config": config})
-
-        def check(weights, *says, **how):
-            npz, tokenizer = write("arrays", weights, **how)
-            self.refuse(65, "import", "--input", npz, "--tokenizer-model", tokenizer, "--output", self.path("no.h5"),
-                        says=[npz, *says])  # fmt: skip
-            self.assertFalse(os.path.exists(self.path("no.h5")))
-
         whole = variant["weights"]
         no_bias = {name: array for name, array in whole.items() if name != bias}
-        check({**no_bias, bias + "x": whole[bias]}, f"'{bias}' is missing", f"'{bias}x' is unknown", "output-omit-bias: false")
-        check(no_bias, f"'{bias}' is missing", "output-omit-bias: false")
-        check(whole, f"'{bias}' is unknown", "output-omit-bias: true", omit_bias=True)
-        for more in ("encoder_l2_self_Wq", "Wpos", "decoder_Wemb", "decoder_ff_logit_out_Wt", "extra", "Special:x"):
-            check({**whole, more: whole["Wemb"]}, f"'{more}' is unknown")
-        check({name: array for name, array in whole.items() if name != "encoder_l1_self_bq"}, "'encoder_l1_self_bq' is missing")
-
-        # Without a bias as the configuration says, and with what is no parameter.
-        for name, weights, omit_bias in (
-            ("omitted", no_bias, True),
-            ("special", {**whole, "special:other": whole["Wemb"]}, False),
+        for weights, says in (
+            ({**no_bias, bias + "x": whole[bias]}, [f"'{bias}' is missing", f"'{bias}x' is unknown", "output-omit-bias: false"]),
+            ({**whole, "decoder_Wemb": whole["Wemb"]}, ["'decoder_Wemb' is unknown"]),
         ):
-            npz, tokenizer = write(name, weights, omit_bias=omit_bias)
+            npz, tokenizer = marian.write_their_model(self.folder, "arrays", {**variant, "weights": weights})
+            self.refuse(65, "import", "--input", npz, "--tokenizer-model", tokenizer, "--output", self.path("no.h5"), says=[npz, *says])
+            self.assertFalse(os.path.exists(self.path("no.h5")))
+        # Without a bias as the configuration says, and with what is no parameter.
+        config = variant["config"].replace("output-omit-bias: false", "output-omit-bias: true")
+        for name, changed in (("omitted", {"weights": no_bias, "config": config}), ("special", {"weights": {**whole, "special:other": whole["Wemb"]}})):
+            npz, tokenizer = marian.write_their_model(self.folder, name, {**variant, **changed})
             read = marian.import_model(support.BINARY, npz, tokenizer, self.path(name + ".h5"))
-            self.assertEqual("output/bias" in support.parameters(read), not omit_bias)
-
-    def test_a_damaged_name_of_an_array_is_refused(self):
-        npz, tokenizer = marian.write_their_model(self.folder, "named", self.golden["from_marian"]["post_norm"])
-        whole = self.read(npz)
-        name = b"decoder_ff_logit_out_b.npy"
-        self.assertEqual(whole.count(name), 2)
-        for at in (whole.find(name), whole.rfind(name)):
-            with open(npz, "wb") as file:
-                file.write(whole[: at + 3] + bytes([whole[at + 3] ^ 4]) + whole[at + 4 :])
-            self.refuse(65, "import", "--input", npz, "--tokenizer-model", tokenizer, "--output", self.path("no.h5"),
-                        says=[npz, "Zip archive inconsistent"])  # fmt: skip
-
-    def test_pre_norm_of_a_marian_that_normalized_otherwise_is_refused(self):
-        variant = self.golden["from_marian"]["pre_norm"]
-        config = variant["config"].replace("version: v1.12.42 ", "version: v1.10.0 ")
-        npz, tokenizer = marian.write_their_model(self.folder, "old", {**variant, "config": config})
-        self.refuse(65, "import", "--input", npz, "--tokenizer-model", tokenizer, "--output", self.path("no.h5"),
-                    says=[npz, "v1.10.0", "pre-norm", "1.11.0"])  # fmt: skip
-
-    def test_the_tokenizer_of_marian_has_no_begin_mark(self):
-        for variant in self.golden["from_marian"].values():
-            tokenizer = base64.b64decode(variant["tokenizer"])
-            self.assertIn(b"\n\4</s>", tokenizer)  # a piece of the model
-            self.assertNotIn(b"\n\3<s>", tokenizer)
+            self.assertEqual("output/bias" in support.parameters(read), name == "special")
 
     @unittest.skipUnless(has_marian(), "the Python package pymarian is missing")
     def test_marian_itself_agrees_and_trains_on(self):
