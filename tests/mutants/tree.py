@@ -65,7 +65,7 @@ def tracked_files(root):
 
 
 class Tree:
-    def __init__(self, root, copy, arguments=()):
+    def __init__(self, root, copy):
         self.copy = copy = copy.resolve()
         self.build_folder = copy / "build" / "release"
         self.temporary = copy / "build" / "temporary"
@@ -75,7 +75,7 @@ class Tree:
         options = ["-DVENTRIS_BENCHMARKS=OFF", "-DVENTRIS_CUDA=OFF", "-DVENTRIS_TESTS=ON"]
         if shutil.which("ccache"):
             options.append("-DCMAKE_CXX_COMPILER_LAUNCHER=ccache")
-        self._command(["cmake", "--preset", "release", *options, *arguments], "configure")
+        self._command(["cmake", "--preset", "release", *options], "configure")
         self.confined = not copy.is_relative_to("/tmp") and can_confine(self.temporary)
         self.limits = {}
         self.ctest = {}
@@ -109,20 +109,20 @@ class Tree:
         if done.returncode != 0:
             raise Failure(f"cannot {what}: {shlex.join(map(str, command))}\n{done.stdout.decode(errors='replace')[-4000:]}")
 
-    def _build(self, target, jobs, store):
+    def _build(self, target, store):
         environment = {**os.environ, **({} if store else {"CCACHE_READONLY": "1"})}
-        command = ["cmake", "--build", self.build_folder, "--parallel", str(jobs), "--target", target]
+        command = ["cmake", "--build", self.build_folder, "--target", target]
         if target == "ventris":
             command.append("faults")
         return subprocess.run(command, cwd=self.copy, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
 
-    def build(self, test, jobs):
+    def build(self, test):
         """What a test needs. Whether it compiles and links. Objects of mutants do not go into the compiler's cache."""
-        return self._build(target_of(test), jobs, store=False).returncode == 0
+        return self._build(target_of(test), store=False).returncode == 0
 
-    def build_unchanged(self, tests, jobs):
+    def build_unchanged(self, tests):
         for target in dict.fromkeys(map(target_of, tests)):
-            done = self._build(target, jobs, store=True)
+            done = self._build(target, store=True)
             if done.returncode != 0:
                 raise Failure(f"the unchanged tree does not build:\n{done.stdout.decode(errors='replace')[-4000:]}")
             self.built.add(target)
@@ -158,19 +158,9 @@ class Tree:
             command = [*command, "--gtest_fail_fast", "--gtest_brief=1"]
         return command, environment, folder
 
-    def run_test(self, name, first=""):
-        """'pass', 'fail' or 'time', and the seconds that it took. Of a test program the tests that the filter `first` names
-        are run first."""
+    def run_test(self, name):
+        """'pass', 'fail' or 'time', and the seconds that it took."""
         command, environment, folder = self._test_command(name)
-        if not first:
-            return self._run(name, command, environment, folder)
-        ended, seconds = self._run(name, [*command, f"--gtest_filter={first}"], environment, folder)
-        if ended != "pass":
-            return ended, seconds
-        ended, more = self._run(name, [*command, f"--gtest_filter=*-{first}"], environment, folder)
-        return ended, seconds + more
-
-    def _run(self, name, command, environment, folder):
         with tempfile.TemporaryDirectory(dir=self.temporary) as temporary:
             os.chmod(temporary, 0o1777)  # a test may be another user
             seen = temporary
