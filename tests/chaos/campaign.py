@@ -5,7 +5,6 @@ import dataclasses
 import glob
 import json
 import os
-import random
 import re
 import shutil
 import subprocess
@@ -27,7 +26,6 @@ STOP_TIMEOUT = 6  # 2 s were too short to start two ranks on cores with seven ot
 LAUNCHER_SECONDS = 20
 # Time in which the ranks end after their launcher has ended.
 ORPHAN_SECONDS = 30
-MOST_FURTHER_RUNS = 100
 # A small disk: large enough for a run, small enough to be filled quickly.
 DISK_BYTES = 16 << 20
 
@@ -52,11 +50,8 @@ class Campaign:
         self.counts = {}
         self.failures = []
         self.recoveries = []
-        self.retries = []
-        self.ends = []  # seconds from a fault to the end of the job, by kind
         self.last_log = None
         self.corpus = self.prepare()
-        self.has_digests = "--digest-every" in self.output("train", "--help", "all")
 
     # Log and tools
 
@@ -94,8 +89,7 @@ class Campaign:
 
     def words(self, shape, ranks, folder, seed, timeout):
         """The command line of a start."""
-        settings = {**MODEL, "--seed": seed, "--comm-timeout": timeout}
-        settings |= {"--digest-every": 1} if self.has_digests else {}
+        settings = {**MODEL, "--seed": seed, "--comm-timeout": timeout, "--digest-every": 1}
         settings |= dict(zip(shape.options[::2], shape.options[1::2]))
         if shape.stages:
             settings["--mix"] = self.surroundings.path(f"{shape.name}.txt")
@@ -267,9 +261,7 @@ class Campaign:
         expected = Expected(ranks=run.shape.ranks)
         while True:
             fault = pending.pop(0) if pending else None
-            done, code = self.one_start(run, name, folder, fault, expected)
-            if fault is not None and not done:
-                self.retries.append(dataclasses.replace(fault, flip_at=None, ranks_after=None))
+            code = self.one_start(run, name, folder, fault, expected)
             if fault is not None and fault.flip_at is not None:
                 flips.append(fault)
             if fault is not None and fault.ranks_after is not None:
@@ -294,8 +286,7 @@ class Campaign:
         self.event("flip", run=run.number, step=step, offset=offset, mask=fault.flip_mask)
 
     def one_start(self, run, name, folder, fault, expected):
-        """Starts the job, injects the fault, waits for the end and checks it. Returns whether the fault was injected, and the
-        exit code."""
+        """Starts the job, injects the fault, waits for the end and checks it. Returns the exit code."""
         sound = [item for item in oracle.checkpoints(folder) if item[1] != expected.damaged]
         newest = sound[-1] if sound else None
         # Only the timeout depends on the fault.
@@ -338,7 +329,6 @@ class Campaign:
             self.recovered(expected)
         code = self.finish_start(name, job, fault if done is not None else None, expected.ranks)
         if done is not None:
-            self.ends.append((fault.kind, time.monotonic() - fault_time))
             expected.fault_time = expected.fault_time or fault_time
         faults.give_space(folder)
         self.event("end", run=run.number, code=code, took=round(time.monotonic() - job.begin, 3))
@@ -346,7 +336,7 @@ class Campaign:
         self.check_resumed(text, newest, expected, code)
         steps = self.reference(run)[0]
         self.check_log(folder, steps, whole=False, changed=expected.changed)
-        return done is not None, code
+        return code
 
     def recovered(self, expected):
         if expected.fault_time is not None:
@@ -373,21 +363,6 @@ class Campaign:
             if not os.path.exists(expected.damaged + ".damaged"):
                 raise Failure(f"{expected.damaged}.damaged does not exist")
             expected.damaged = None
-
-    def go_all(self, planned):
-        for run in planned:
-            self.go(run)
-        # Faults that came after the last step are repeated in further runs.
-        number = max(run.number for run in planned)
-        for _ in range(MOST_FURTHER_RUNS):
-            if not self.retries:
-                return
-            number += 1
-            some, self.retries = self.retries[: plans.FAULTS_OF_A_RUN], self.retries[plans.FAULTS_OF_A_RUN :]
-            run = plans.Run(number, plans.SHAPES[0], some, planned[0].seed)
-            plans.place(some, run.shape, random.Random(number))
-            self.go(run)
-        self.failures.append((number, f"{len(self.retries)} faults came after the last step of their runs"))
 
 
 @dataclasses.dataclass

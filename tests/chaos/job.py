@@ -12,17 +12,26 @@ POLL_SECONDS = 0.002
 HIDDEN = ("OMPI_", "PMIX_", "PMI_", "SLURM_")
 
 
+TAIL_BYTES = 1 << 16  # more than a line
+
+
+def newest_step(path):
+    """The step of the last whole line of a log; 0 without one."""
+    try:
+        with open(path, "rb") as file:
+            file.seek(max(0, os.fstat(file.fileno()).st_size - TAIL_BYTES))
+            return json.loads(file.read().split(b"\n")[-2])["step"]
+    except (OSError, IndexError, ValueError):
+        return 0
+
+
 class Metrics:
-    """The lines of metrics.jsonl in this start. The program cuts the file and reports the start in it after loading its
-    checkpoint: until then nothing changes it, as the earlier start has ended."""
+    """metrics.jsonl in this start. The program cuts the file and reports the start in it after loading its checkpoint: until
+    then nothing changes it, as the earlier start has ended."""
 
     def __init__(self, folder):
         self.path = os.path.join(folder, "metrics.jsonl")
         self.before = self.identity()
-        self.read_bytes = 0
-        self.file = None
-        self.rest = b""
-        self.last_step = None
 
     def identity(self):
         try:
@@ -33,18 +42,7 @@ class Metrics:
 
     def step(self):
         """The last step in the log, which may be that of the checkpoint; None before it is loaded."""
-        if self.file is None:
-            if self.identity() in (None, self.before):
-                return None
-            self.file = open(self.path, "rb")
-        *lines, self.rest = (self.rest + self.file.read()).split(b"\n")
-        for line in lines:
-            self.last_step = json.loads(line)["step"]
-        return self.last_step
-
-    def close(self):
-        if self.file is not None:
-            self.file.close()
+        return None if self.identity() in (None, self.before) else newest_step(self.path)
 
 
 class Job:
@@ -79,8 +77,6 @@ class Job:
             self.process.wait(timeout=seconds)
         except subprocess.TimeoutExpired:
             return False
-        self.metrics.step()
-        self.metrics.close()
         return True
 
     def find_rank(self, rank, candidates):

@@ -12,14 +12,14 @@ import faults
 import oracle
 import plans
 from faults import Failure
-from job import Job, Metrics
+from job import Job, newest_step
 
 SUPERVISE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "launch", "supervise.sh")
-SHAPE = plans.Shape("mixed", 2, (
+OPTIONS = (
     *("--encoder-layers", 2, "--decoder-layers", 2, "--d-model", 64, "--d-ff", 256, "--heads", 4),
-    *("--batch-source-tokens", 8192, "--batch-target-tokens", 8192, "--logical-shards", 8),
-    *("--save-every", 2, "--max-steps", 1000000),
-))  # fmt: skip
+    *("--batch-source-tokens", 8192, "--batch-target-tokens", 8192, "--logical-shards", 8, "--save-every", 2),
+)
+SHAPE = plans.Shape("mixed", 2, (*OPTIONS, "--max-steps", 1000000))
 # (kind, share). flip: rank 0 is killed and the newest checkpoint damaged.
 KINDS = (("kill", 8), ("kill-launcher", 3), ("stop", 3), ("signal", 3), ("full", 2), ("flip", 3))
 DISK_BYTES = 256 << 20
@@ -29,133 +29,6 @@ POLL_SECONDS = 0.01
 RESTART_SECONDS = 120
 # Seconds after a fault in which the command may end; a later end is a failure.
 END_SECONDS = 20
-# The quiet run advances in parallel, in pieces of at least this number of steps, so that it is complete when the faults
-# end. It is paused while the other run recovers, so that it does not slow down the recovery.
-PIECE_STEPS = 200
-PIECE_SECONDS = 3600
-QUIET_TIMEOUT = 300
-
-
-class Progress:
-    """The use of the time: useful is the time in which the run computed steps for the first time."""
-
-    def __init__(self, folder):
-        self.folder = folder
-        self.metrics = Metrics(folder)
-        self.furthest = 0
-        self.last_time = None
-        self.useful = 0.0
-        self.fault_time = None
-        self.recoveries = []
-        self.first_step_time = None
-
-    def look(self):
-        """Reads new lines of the log."""
-        if self.metrics.file is not None and self.metrics.identity() != os.fstat(self.metrics.file.fileno()).st_ino:
-            self.metrics.close()
-            self.metrics = Metrics(self.folder)
-            self.metrics.before = None
-            self.last_time = None
-        step = self.metrics.step() or 0
-        if step <= self.furthest:
-            return
-        now = time.monotonic()
-        self.first_step_time = self.first_step_time or now
-        if self.last_time is not None:
-            self.useful += now - self.last_time
-        if self.fault_time is not None:
-            self.recoveries.append(now - self.fault_time)
-            self.fault_time = None
-        self.furthest, self.last_time = step, now
-
-    def fault(self):
-        self.fault_time, self.last_time = time.monotonic(), None
-
-    def tell(self, campaign):
-        if self.first_step_time is None:
-            return
-        total = time.monotonic() - self.first_step_time
-        campaign.recoveries = self.recoveries
-        campaign.event("useful", minutes=round(total / 60, 2), steps=self.furthest,
-                       share=round(self.useful / total, 4))  # fmt: skip
-        print(f"chaos: {total / 60:.1f} minutes, {self.furthest} steps, "
-              f"{100 * self.useful / total:.1f} % of the time useful", flush=True)  # fmt: skip
-
-
-class Quiet:
-    """The run without faults, up to the step of the one with faults."""
-
-    def __init__(self, campaign, seed):
-        self.campaign = campaign
-        self.seed = seed
-        self.folder = campaign.surroundings.path("quiet-mixed")
-        self.job = None
-        self.step = 0
-        self.reached = 0
-        self.stopped = []
-
-    def start(self, step):
-        shape = plans.Shape("quiet-mixed", SHAPE.ranks, (*SHAPE.options, "--max-steps", step, "--save-every", 0))
-        run = plans.Run(0, shape, [], self.seed)
-        self.step, self.job = step, self.campaign.start(
-            run, "quiet-mixed", self.folder, SHAPE.ranks, QUIET_TIMEOUT)  # fmt: skip
-
-    def finish(self):
-        code = self.campaign.finish_start("quiet-mixed", self.job, None, SHAPE.ranks, PIECE_SECONDS)
-        self.campaign.event("quiet", step=self.step, code=code)
-        self.reached, self.job = self.step, None
-
-    def stand_still(self, still):
-        """Stops its processes, or continues them."""
-        if still and self.job is not None and not self.stopped:
-            self.stopped = self.campaign.surroundings.processes("quiet-mixed")
-            self.tell(signal.SIGSTOP)
-        elif not still and self.stopped:
-            self.tell(signal.SIGCONT)
-            self.stopped = []
-
-    def tell(self, number):
-        for process in self.stopped:
-            try:
-                os.kill(process, number)
-            except ProcessLookupError:
-                pass
-
-    def go_on(self, furthest):
-        """Starts the next piece if the previous one has ended. Does not wait."""
-        if self.stopped:
-            return
-        if self.job is not None and self.job.process.poll() is not None:
-            self.finish()
-        if self.job is None and furthest >= self.reached + PIECE_STEPS:
-            self.start(furthest)
-
-    def go_to(self, step):
-        """Continues to the step, and returns the steps of the log and the digest of the checkpoint."""
-        if self.job is not None:
-            self.finish()
-        if self.reached < step:
-            self.start(step)
-            self.finish()
-        path = oracle.checkpoints(self.folder)[-1][1]
-        return oracle.logged_steps(self.folder, whole=True), oracle.state_digest(path)
-
-
-class Ends:
-    """The ends of the command that launch/supervise.sh has reported."""
-
-    def __init__(self, log):
-        self.stream = open(log, encoding="utf-8", errors="replace")
-        self.rest = ""
-        self.fault_time = None
-
-    def look(self):
-        *lines, self.rest = (self.rest + self.stream.read()).split("\n")
-        for line in lines:
-            if not re.search(r"supervise: .*; restart \d+ of \d+ in ", line):
-                continue
-            if self.fault_time is None or time.monotonic() - self.fault_time > END_SECONDS:
-                raise Failure(f"the command has ended without a fault: {line}")
 
 
 def find_launcher(surroundings):
@@ -169,88 +42,98 @@ def find_launcher(surroundings):
     return None
 
 
+class Mixed:
+    """The training: how far it came, and what was done to it."""
+
+    def __init__(self, campaign, seed, folder):
+        self.campaign, self.folder = campaign, folder
+        self.rng = random.Random(f"mixed {seed}")
+        train = campaign.words(SHAPE, SHAPE.ranks, folder, seed, STOP_TIMEOUT)
+        self.job = campaign.start_words([SUPERVISE, "--back-off", "0.25", "--max-restarts", "20", "--", *train], "mixed", folder)
+        self.furthest = 0
+        self.useful = 0.0  # seconds in which it computed steps for the first time
+        self.first_time = self.last_time = None  # of a new step
+        self.fault_time = None  # of one that it has not recovered from
+        self.last_fault_time = -END_SECONDS
+        self.told, self.rest = open(self.job.log_path, encoding="utf-8", errors="replace"), ""
+
+    def look(self):
+        """Reads what is new in its log and in what supervise.sh told."""
+        now = time.monotonic()
+        *lines, self.rest = (self.rest + self.told.read()).split("\n")
+        ends = [line for line in lines if re.search(r"supervise: .*; restart \d+ of \d+ in ", line)]
+        if ends and now - self.last_fault_time > END_SECONDS:
+            raise Failure(f"the command has ended without a fault: {ends[0]}")
+        if self.job.process.poll() is not None:
+            raise Failure(f"supervise.sh has ended with {self.job.process.returncode}")
+        step = newest_step(self.job.metrics.path)
+        if step > self.furthest:
+            self.first_time = self.first_time or now
+            if self.fault_time is not None:
+                self.campaign.recoveries.append(now - self.fault_time)
+                self.fault_time = None
+            elif self.last_time is not None:
+                self.useful += now - self.last_time
+            self.furthest, self.last_time = step, now
+        elif self.fault_time is not None and now - self.fault_time > RESTART_SECONDS:
+            raise Failure(f"no new step {RESTART_SECONDS} s after a fault: {self.campaign.stacks('mixed')}")
+
+    def inject(self):
+        names, shares = zip(*KINDS)
+        kind = self.rng.choices(names, shares)[0]
+        rank = 0 if kind == "flip" else self.rng.randrange(SHAPE.ranks)
+        target = find_launcher(self.campaign.surroundings) if kind in ("kill-launcher", "signal") else self.job.rank_process(rank)
+        if target is None:
+            return
+        self.fault_time = self.last_fault_time = time.monotonic()
+        if kind == "full":
+            faults.fill(self.folder, self.job, SHAPE.ranks)
+            time.sleep(FULL_SECONDS)
+            faults.give_space(self.folder)
+        else:
+            os.kill(target, {"stop": signal.SIGSTOP, "signal": signal.SIGUSR1}.get(kind, signal.SIGKILL))
+        damaged = {}
+        if kind == "flip":
+            step, path = oracle.checkpoints(self.folder)[-1]
+            damaged = {"step": step, "offset": faults.flip(path, self.rng.random(), self.rng.randint(1, 255))}
+        self.campaign.count(kind)
+        self.campaign.event("fault", kind=kind, rank=rank, at_step=self.furthest, **damaged)
+
+    def disturb(self, minutes, every):
+        begin = time.monotonic()
+        due = begin + self.rng.uniform(0.5, 1.5) * every
+        # A stop in the start after a fault would leave lines of steps after the last checkpoint for the next start.
+        while (now := time.monotonic()) < begin + 60 * minutes or self.fault_time is not None:
+            self.look()
+            if now >= due and self.fault_time is None and len(oracle.checkpoints(self.folder)) >= 2:
+                due = now + self.rng.uniform(0.5, 1.5) * every
+                self.inject()
+            time.sleep(POLL_SECONDS)
+        total = time.monotonic() - self.first_time
+        self.campaign.event("useful", minutes=round(total / 60, 2), steps=self.furthest, share=round(self.useful / total, 4))
+        print(f"chaos: {total / 60:.1f} minutes, {self.furthest} steps, {100 * self.useful / total:.1f} % of the time useful", flush=True)
+
+
 def go(campaign, seed, minutes, every):
     """Executes the plan; the results are in the campaign's log."""
-    rng = random.Random(f"mixed {seed}")
     folder = campaign.surroundings.path("mixed")
     campaign.surroundings.small_disk(folder, DISK_BYTES)
-    train = campaign.words(SHAPE, SHAPE.ranks, folder, seed, STOP_TIMEOUT)
-    words = [SUPERVISE, "--back-off", "0.25", "--max-restarts", "20", "--", *train]
-    job = campaign.start_words(words, "mixed", folder)
-    log = campaign.last_log
-    ends = Ends(log)
-    progress = Progress(folder)
-    quiet = Quiet(campaign, seed)
-    try:
-        disturb(campaign, rng, job, ends, progress, quiet, minutes, every)
-    finally:
-        progress.tell(campaign)
-    os.kill(job.process.pid, signal.SIGUSR1)
-    if not job.ended(RESTART_SECONDS) or job.process.returncode != 75:
-        raise Failure(f"supervise.sh ended with {job.process.returncode} on SIGUSR1: {campaign.stacks('mixed')}")
-    check(campaign, log, quiet, folder)
-
-
-def disturb(campaign, rng, job, ends, progress, quiet, minutes, every):
-    """Injects the faults, while the quiet run follows."""
-    begin = time.monotonic()
-    due = begin + rng.uniform(0.5, 1.5) * every
-    # A stop in the start after a fault would leave lines of steps after the last checkpoint for the next start.
-    while (now := time.monotonic()) < begin + 60 * minutes or progress.fault_time is not None:
-        progress.look()
-        ends.look()
-        quiet.stand_still(progress.fault_time is not None)
-        quiet.go_on(progress.furthest)
-        if job.process.poll() is not None:
-            raise Failure(f"supervise.sh has ended with {job.process.returncode}")
-        if progress.fault_time is not None and now - progress.fault_time > RESTART_SECONDS:
-            raise Failure(f"no new step {RESTART_SECONDS} s after a fault: {campaign.stacks('mixed')}")
-        if now >= due and progress.fault_time is None and len(oracle.checkpoints(progress.folder)) >= 2:
-            due = now + rng.uniform(0.5, 1.5) * every
-            inject(campaign, rng, job, progress.folder, progress)
-            ends.fault_time = time.monotonic()
-        time.sleep(POLL_SECONDS)
-    quiet.stand_still(False)
-
-
-def inject(campaign, rng, job, folder, progress):
-    names, shares = zip(*KINDS)
-    kind = rng.choices(names, shares)[0]
-    rank = 0 if kind == "flip" else rng.randrange(SHAPE.ranks)
-    target = find_launcher(campaign.surroundings) if kind in ("kill-launcher", "signal") else job.rank_process(rank)
-    if target is None:
-        return
-    progress.fault()
-    if kind in ("kill", "flip", "kill-launcher"):
-        os.kill(target, signal.SIGKILL)
-    elif kind == "stop":
-        os.kill(target, signal.SIGSTOP)
-    elif kind == "signal":
-        os.kill(target, signal.SIGUSR1)
-    else:
-        faults.fill(folder, job, SHAPE.ranks)
-        time.sleep(FULL_SECONDS)
-        faults.give_space(folder)
-    damaged = {}
-    if kind == "flip":
-        step, path = oracle.checkpoints(folder)[-1]
-        damaged = {"step": step, "offset": faults.flip(path, rng.random(), rng.randint(1, 255))}
-    campaign.count(kind)
-    campaign.event("fault", kind=kind, rank=rank, at_step=progress.furthest, **damaged)
-
-
-def check(campaign, log, quiet, folder):
-    """Compares the run with the quiet one of the same number of steps."""
-    if crash := faults.CRASHES.search(Job.read(log)):
+    mixed = Mixed(campaign, seed, folder)
+    mixed.disturb(minutes, every)
+    os.kill(mixed.job.process.pid, signal.SIGUSR1)
+    if not mixed.job.ended(RESTART_SECONDS) or mixed.job.process.returncode != 75:
+        raise Failure(f"supervise.sh ended with {mixed.job.process.returncode} on SIGUSR1: {campaign.stacks('mixed')}")
+    if crash := faults.CRASHES.search(Job.read(mixed.job.log_path)):
         raise Failure(f"the output has '{crash[0]}'")
     step, path = oracle.checkpoints(folder)[-1]
-    digest, found = oracle.state_digest(path), oracle.logged_steps(folder, whole=True)
-    steps, expected = quiet.go_to(step)
+    shape = plans.Shape("quiet-mixed", SHAPE.ranks, (*OPTIONS, "--max-steps", step, "--save-every", 0))
+    steps, digest, _ = campaign.reference(plans.Run(0, shape, [], seed))
+    found = oracle.logged_steps(folder, whole=True)
     if problem := oracle.differing_step(found, steps, whole=True):
         raise Failure(problem)
     if missing := sorted(steps.keys() - found.keys()):
         raise Failure(f"metrics.jsonl lacks steps {missing}")
-    if digest != expected:
+    if oracle.state_digest(path) != digest:
         raise Failure(f"{path} differs from that of the quiet run")
     if left := re.findall(r"\S+\.tmp\.\d+", " ".join(os.listdir(folder))):
         raise Failure(f"{left} remain in the run folder")
