@@ -363,13 +363,10 @@ class Oracle:
         self.record = record
         self.versions = {}  # path: [(call or None for what was there, bytes or None)]
         self.told = {}  # call that changes names: call that tells that it is done, or None: the end of the program
-        self.publications = set()  # the calls that give a file a name which counts
         for path, node in record.begin_files.items():
             self.versions[path] = [(None, node.begin)]
         for call, path, node in record.versions:
             self.told[call] = record.told(call)
-            if node is not None and not self.is_ignored(path):
-                self.publications.add(call)
             content = None if node is None else record.content(node)
             self.versions.setdefault(path, [(None, None)]).append((call, content))
 
@@ -450,48 +447,23 @@ class Oracle:
         """Whether nothing depends on a sync that covers these calls. `is_last`: of that file or folder."""
         return call.node.is_folder and not is_last and all(".tmp." in path for _, path in self.named_by(covered))
 
-    def depends_on(self, node):
-        """The calls that must come after the sync of a file."""
-        return [call for call, path, of in self.record.versions if of is node and not self.is_ignored(path)]
-
     def named_by(self, calls):
         """(file, path) of the names that calls give."""
         return [(node, path) for call, path, node in self.record.versions if call in calls and node]
 
     def planted_faults(self):
-        """(what, calls): the record without one of the syncs that have something to do; with it before what it covers;
-        and after the call that depends on it. Each must allow a bad state."""
+        """(what, calls): the record without one of the syncs that have something to do. Each must allow a bad state."""
         calls = self.record.calls
-        counting = {self.told[call] for call, path, _ in self.record.versions if not self.is_ignored(path)}
         last_of = {call.node: i for i, call in enumerate(calls) if call.kind == "sync"}
         disk = Disk(self.record)
         for i, call in enumerate(calls):
             does_something = call.kind == "sync" and disk.covers(call)
             disk.do(call)
-            if not does_something:
-                continue
-            synced = max((k for k in range(i) if calls[k].kind == "sync" and calls[k].node is call.node), default=-1)
-            covered = [k for k in range(synced + 1, i) if self.touches(calls[k], call.node)]
-            is_last = last_of[call.node] == i
-            if self.is_needless(call, [calls[k] for k in covered], is_last):
-                continue
-            without = calls[:i] + calls[i + 1 :]
-            yield f"without call {i}, {call.text}", without
-            if call.node.is_folder:
-                earlier = [k for k in covered if calls[k] in self.publications][-1:]
-                of_thread = [k for k in range(i + 1, len(calls)) if calls[k].thread == call.thread]
-                later = [k for k in of_thread if calls[k] in counting][:1]
-            else:
-                grows = any(self.is_grown(path, b"") for path in self.record.paths_of(call.node))
-                was_there = synced >= 0 or call.node in self.record.begin_files.values()
-                # The last lines may be of steps after those that the sync is for.
-                earlier = covered[:1] if grows and was_there else covered[-1:]
-                dependent = self.depends_on(call.node)
-                later = [k for k in range(i + 1, len(calls)) if calls[k] in dependent][:1]
-            for k in earlier:
-                yield f"call {i}, {call.text}, before call {k}, {calls[k].text}", without[:k] + [call] + without[k:]
-            for k in later:
-                yield f"call {i}, {call.text}, after call {k}, {calls[k].text}", without[:k] + [call] + without[k:]
+            if does_something:
+                synced = max((k for k in range(i) if calls[k].kind == "sync" and calls[k].node is call.node), default=-1)
+                covered = [other for other in calls[synced + 1 : i] if self.touches(other, call.node)]
+                if not self.is_needless(call, covered, last_of[call.node] == i):
+                    yield f"without call {i}, {call.text}", calls[:i] + calls[i + 1 :]
 
     @staticmethod
     def touches(call, node):
