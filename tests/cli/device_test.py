@@ -4,44 +4,24 @@
 import json
 import os
 import re
-import signal
 import subprocess
-import time
 import unittest
 
 import numpy
 
 import support
 
-# The emulated device runs one thread of a kernel after the other.
-MODEL = [
-    *("--encoder-layers", "1", "--decoder-layers", "1", "--d-model", "16", "--d-ff", "32", "--heads", "2"),
-    *("--batch-source-tokens", "192", "--batch-target-tokens", "192", "--logical-shards", "2"),
-    *("--warmup-steps", "20", "--valid-every", "0", "--log-every", "1", "--threads", "1", "--precision", "f32"),
-]
-
 # f32 and bf16 in tests/support/tolerance.h
 ABSOLUTE, RELATIVE = 2e-5, 2e-4
 BF16_ABSOLUTE, BF16_RELATIVE = 3e-2, 3e-2
 
 
-class DeviceTest(support.CommandLineTest):
-    @classmethod
-    def setUpClass(cls):
-        super().setUpClass()
-        cls.corpus = cls.prepare_demo(train_pairs=200, vocabulary=120)
-
-    def train(self, name, *options):
-        return ["train", "--corpus", self.corpus, "--model-dir", self.path(name), *MODEL, *options]
+class DeviceTest(support.RunTest):
+    MODEL = [*support.TINIEST_MODEL, "--precision", "f32"]
+    CORPUS = {"train_pairs": 200, "vocabulary": 120}
 
     def losses(self, name):
-        lines = [json.loads(line) for line in self.read(self.path(name, "metrics.jsonl")).splitlines()]
-        return [line["loss"] for line in lines if "loss" in line]
-
-    def checkpoints(self, name):
-        if not os.path.isdir(self.path(name)):
-            return []
-        return sorted(file for file in os.listdir(self.path(name)) if file.startswith("checkpoint-"))
+        return list(self.values(name, "loss").values())
 
 
 class WithoutADevice(DeviceTest):
@@ -91,14 +71,6 @@ class WithoutADevice(DeviceTest):
         self.assertEqual(message.count("error: "), 1, message)
         self.succeed(*words, "--max-steps", 1, ranks=2, variables=self.BLIND)
 
-    def test_int8_is_of_the_cpu_alone(self):
-        source, target = self.demo_path("test.en"), self.demo_path("test.de")
-        texts = {"evaluate": ["--source", source, "--reference", target], "score": ["--source", source, "--target", target]}
-        for command in ("translate", "evaluate", "score"):
-            words = [command, "--model", "none", *texts.get(command, []), "--precision", "int8", "--device", "cuda"]
-            message = self.refuse(64, *words, says="--precision int8 computes only on the CPU", variables=self.BLIND)
-            self.assertIn("--precision bf16", message)
-
     @unittest.skipUnless(support.MPIEXEC, "built without MPI")
     def test_a_job_of_ranks_tells_it_once(self):
         words = self.train("none", "--device", "cuda")
@@ -132,10 +104,6 @@ class EmulatedDevice(DeviceTest):
             self.assertIn(words, message)
         return message
 
-    def start_on_device(self, *arguments, ranks):
-        words = support.command(*arguments, ranks=ranks, binary=support.EMULATED)
-        return support.start(words, VENTRIS_EMULATED_DEVICES=ranks)
-
     def assert_close_losses(self, got, expected, steps):
         got, expected = self.losses(got), self.losses(expected)
         self.assertEqual(len(got), steps)
@@ -147,18 +115,81 @@ class EmulatedDevice(DeviceTest):
         first, second = (json.loads(self.succeed("inspect", file, "--json"))["parameter_digest"] for file in files)
         self.assertEqual(first, second)
 
-    def test_the_version_tells_of_cuda(self):
-        text = self.succeed_on_device("--version").stdout.decode()
-        self.assertRegex(text, r"\nCUDA: yes, CUDA \d+\.\d+")
-
-    def test_training_has_the_losses_of_the_cpu(self):
-        steps = ["--max-steps", 5]
-        self.succeed(*self.train("cpu", *steps, "--device", "cpu"))
-        result = self.succeed_on_device(*self.train("cuda", *steps, "--device", "cuda"))
+    def test_training_has_the_losses_of_the_cpu_and_serves_every_command(self):
+        steps = {"max_steps": 4, "save_every": 2, "valid_every": 4, "valid_max_sentences": 2, "valid_beam_size": 2, "ema": 0.5}
+        self.succeed(*self.train("cpu", **steps, device="cpu"))
+        result = self.succeed_on_device(*self.train("cuda", **steps, device="cuda"))
         self.assertIn(f"Computing on {self.NAME}", result.stderr.decode())
-        self.assert_close_losses("cuda", "cpu", 5)
-        self.succeed_on_device(*self.train("plain", *steps, "--device", "auto", "--no-cuda-graph"))
-        self.assert_equal_parameters(*(self.path(name, "checkpoint-00000005.h5") for name in ("cuda", "plain")))
+        self.assert_close_losses("cuda", "cpu", 4)
+        for key in ("valid_loss", "valid_bleu"):
+            self.assertAlmostEqual(self.values("cuda", key)[4], self.values("cpu", key)[4], delta=1e-3)
+        self.succeed_on_device(*self.train("plain", "--no-cuda-graph", **steps, device="auto"))
+        self.assert_equal_parameters(self.checkpoint("cuda", 4), self.checkpoint("plain", 4))
+        newest = self.checkpoint("cuda", 4)
+        model = ["--model", newest, "--threads", 1, "--max-extra-length", 5]
+        lines, reference = (b"".join(self.read(self.demo_path(f"test.{side}")).splitlines(True)[:6]) for side in ("en", "de"))
+        translate = ["translate", *model, "--beam-size", 2, "--n-best", 2]
+
+        def hypotheses(text):
+            return [(line.rsplit(" ||| ", 1)[0], float(line.rsplit(" ||| ", 1)[1])) for line in text.decode().splitlines()]
+
+        expected = hypotheses(self.succeed(*translate, "--device", "cpu", stdin=lines))
+        self.assertEqual(len(expected), 12)
+        for rows in ((), ("--batch-rows", 1)):
+            got = hypotheses(self.succeed_on_device(*translate, "--device", "cuda", *rows, stdin=lines).stdout)
+            self.assertEqual([text for text, _ in got], [text for text, _ in expected])
+            numpy.testing.assert_allclose([score for _, score in got], [score for _, score in expected], rtol=0, atol=1e-3)
+        in_int8 = [*translate, "--precision", "int8"]
+        auto = self.succeed_on_device(*in_int8, stdin=lines)
+        self.assertEqual(auto.stdout, self.succeed(*in_int8, "--device", "cpu", stdin=lines))
+        self.assertIn("Computing on the CPU: --precision int8", auto.stderr.decode())
+        self.refuse_on_device(64, *in_int8, "--device", "cuda", stdin=lines, says="--precision int8 computes only on the CPU")
+        texts = ["--source", self.write("few.en", lines), "--reference", self.write("few.de", reference)]
+        evaluate = ["evaluate", *model, *texts, "--beam-size", 2, "--json", "--device"]
+        on_cpu, on_device = (json.loads(text) for text in (self.succeed(*evaluate, "cpu"), self.succeed_on_device(*evaluate, "cuda").stdout))
+        self.assertEqual({**on_device, "seconds": 0}, {**on_cpu, "seconds": 0})
+        for command in (["average", "--model-dir", self.path("cuda"), "--last", 2], ["export", "--model", newest]):
+            files = [self.path(f"{command[0]}-{name}.h5") for name in ("cpu", "emulated")]
+            self.succeed(*command, "--output", files[0])
+            self.succeed_on_device(*command, "--output", files[1])
+            self.assert_equal_parameters(*files)
+        # A run goes on on the other kind of device.
+        self.succeed(*self.train("cuda", max_steps=6, device="cpu"))
+
+    @unittest.skipUnless(support.MPIEXEC, "built without MPI")
+    def test_two_ranks_have_the_losses_of_the_cpu(self):
+        shards = {"max_steps": 4, "batch_source_tokens": 400, "batch_target_tokens": 400, "logical_shards": 3}
+        self.succeed(*self.train("one", **shards, device="cpu"))
+        result = self.succeed_on_device(*self.train("two", **shards, device="cuda"), ranks=2, devices=2)
+        self.assertIn(b"each rank has its own device", result.stderr)
+        self.assertNotIn(b"times as long as the median rank", result.stderr)
+        self.assert_close_losses("two", "one", 4)
+        self.succeed_on_device(*self.train("two-anew", "--no-cuda-graph", **shards, device="cuda"), ranks=2, devices=2)
+        self.assert_equal_parameters(self.checkpoint("two", 4), self.checkpoint("two-anew", 4))
+
+    @unittest.skipUnless(support.MPIEXEC, "built without MPI")
+    def test_reproducible_sums_of_four_devices_have_the_bits_of_one_rank(self):
+        if self.NAME != "emulated":
+            self.skipTest("four ranks need four devices")
+        options = {"max_steps": 3, "logical_shards": 4, "device": "cuda", "reduction": "reproducible", "batch_source_tokens": 400, "batch_target_tokens": 400}
+        self.succeed_on_device(*self.train("alone", **options))
+        self.succeed_on_device(*self.train("four", "--shard-optimizer", **options), ranks=4, devices=4)
+        self.assert_equal_parameters(self.checkpoint("alone", 3), self.checkpoint("four", 3))
+
+    @unittest.skipUnless(support.MPIEXEC, "built without MPI")
+    def test_divergence_on_the_devices_ends_the_job_with_its_own_code(self):
+        options = {"warmup_steps": 1, "learning_rate_scale": 1000000, "adam_epsilon": "1e-30", "beta2": 0.01, "log_every": 100, "max_steps": 40}
+        says = ["training diverged", "10 steps in a row", "first seen in ", "at step "]
+        message = self.refuse_on_device(77, *self.train("diverged", **options, device="cuda"), ranks=2, devices=2, says=says)
+        self.assertGreaterEqual(message.count("is skipped: NaN or Inf"), 10, message)
+        self.assertEqual(message.count("error: "), 1, message)
+
+    def test_too_little_device_memory(self):
+        large = {"d_model": 4096, "d_ff": 65536, "heads": 8, "encoder_layers": 8}
+        message = self.refuse_on_device(69, *self.train("big", **large, device="cuda"))
+        self.assertRegex(message, r"cannot allocate \d+ bytes .* MiB\) on device cuda for .+: .* MiB are free; ")
+        self.assertRegex(message, r"--micro-batch-tokens|smaller model|--d-model")
+        self.assertEqual(self.checkpoints("big"), [])
 
     @unittest.skipUnless(support.MPIEXEC, "built without MPI")
     def test_the_log_tells_the_rate_of_a_device_and_the_memory(self):
@@ -192,89 +223,6 @@ class EmulatedDevice(DeviceTest):
         support.check_profile(self, result, steps=1)
         self.assert_equal_parameters(*(self.path(name, "checkpoint-00000004.h5") for name in ("unprofiled", "profiled")))
 
-    def test_what_was_trained_on_the_device_serves_every_command(self):
-        self.succeed_on_device(*self.train("run", "--device", "cuda", "--max-steps", 4, "--save-every", 2))
-        newest = self.path("run", "checkpoint-00000004.h5")
-        model = ["--model", newest, "--threads", 1, "--max-extra-length", 5]
-        with open(self.demo_path("test.en"), "rb") as file:
-            lines = b"".join(file.readlines()[:6])
-        translate = ["translate", *model, "--beam-size", 2, "--n-best", 2]
-        expected = self.succeed(*translate, "--device", "cpu", stdin=lines).decode().splitlines()
-        got = self.succeed_on_device(*translate, "--device", "cuda", stdin=lines).stdout.decode().splitlines()
-        self.assertEqual(len(got), 12)
-        for ours, theirs in zip(got, expected, strict=True):
-            self.assertEqual(ours.rsplit(" ||| ", 1)[0], theirs.rsplit(" ||| ", 1)[0])
-            self.assertAlmostEqual(
-                float(ours.rsplit(" ||| ", 1)[1]), float(theirs.rsplit(" ||| ", 1)[1]), delta=1e-3
-            )
-        # A sentence at a time, and a few.
-        for rows in (1, 30):
-            few = self.succeed_on_device(*translate, "--device", "cuda", "--batch-rows", rows, stdin=lines)
-            self.assertEqual(
-                [line.rsplit(" ||| ", 1)[0] for line in few.stdout.decode().splitlines()],
-                [line.rsplit(" ||| ", 1)[0] for line in got],
-            )
-        in_int8 = [*translate, "--precision", "int8"]
-        auto = self.succeed_on_device(*in_int8, stdin=lines)
-        self.assertEqual(auto.stdout, self.succeed(*in_int8, "--device", "cpu", stdin=lines))
-        self.assertIn("Computing on the CPU: --precision int8", auto.stderr.decode())
-        self.refuse_on_device(64, *in_int8, "--device", "cuda", stdin=lines, says="--precision int8 computes only on the CPU")
-        source = self.write("few.en", lines)
-        with open(self.demo_path("test.de"), "rb") as file:
-            reference = self.write("few.de", b"".join(file.readlines()[:6]))
-        texts = ["--source", source, "--reference", reference]
-        evaluate = ["evaluate", *model, *texts, "--beam-size", 2, "--json"]
-        scores = [
-            json.loads(output)
-            for output in (
-                self.succeed(*evaluate, "--device", "cpu"),
-                self.succeed_on_device(*evaluate, "--device", "cuda").stdout,
-            )
-        ]
-        self.assertEqual(scores[0]["sentences"], 6)
-        for score in scores:
-            del score["seconds"]
-        self.assertEqual(scores[0], scores[1])
-        for command in (
-            ["average", "--model-dir", self.path("run"), "--last", 2],
-            ["export", "--model", newest],
-        ):
-            files = [self.path(f"{command[0]}-{name}.h5") for name in ("cpu", "emulated")]
-            self.succeed(*command, "--output", files[0])
-            self.succeed_on_device(*command, "--output", files[1])
-            self.assert_equal_parameters(*files)
-        # A run goes on on the other kind of device.
-        self.succeed(*self.train("run", "--max-steps", 6, "--device", "cpu"))
-
-    def test_validation_has_the_figures_of_the_cpu(self):
-        model = dict(zip(MODEL[::2], MODEL[1::2]))
-        model.update({"--valid-every": 2, "--max-steps": 2})
-        model.update({"--valid-beam-size": 2, "--valid-max-sentences": 2})
-        model.update({"--ema": 0.5, "--valid-metric": "chrf"})
-        words = [str(word) for pair in model.items() for word in pair]
-        start = ["train", "--corpus", self.corpus, *words, "--model-dir"]
-        self.succeed(*start, self.path("valid-cpu"), "--device", "cpu")
-        self.succeed_on_device(*start, self.path("valid-cuda"), "--device", "cuda")
-        expected, got = (
-            json.loads(self.read(self.path(name, "metrics.jsonl")).splitlines()[-1])
-            for name in ("valid-cpu", "valid-cuda")
-        )
-        self.assertAlmostEqual(got["valid_loss"], expected["valid_loss"], delta=1e-3)
-        self.assertEqual(got["valid_bleu"], expected["valid_bleu"])
-        self.assertEqual(got["valid_chrf"], expected["valid_chrf"])
-
-    @unittest.skipUnless(support.MPIEXEC, "built without MPI")
-    def test_two_ranks_have_the_losses_of_the_cpu(self):
-        steps = ["--max-steps", 4]
-        self.succeed(*self.train("one", *steps, "--device", "cpu"))
-        result = self.succeed_on_device(*self.train("two", *steps, "--device", "cuda"), ranks=2, devices=2)
-        self.assertIn(b"each rank has its own device", result.stderr)
-        self.assertNotIn(b"times as long as the median rank", result.stderr)
-        self.assert_close_losses("two", "one", 4)
-        anew = self.train("two-anew", *steps, "--device", "cuda", "--no-cuda-graph")
-        self.succeed_on_device(*anew, ranks=2, devices=2)
-        self.assert_equal_parameters(*(self.path(name, "checkpoint-00000004.h5") for name in ("two", "two-anew")))
-
     @unittest.skipUnless(support.MPIEXEC, "built without MPI")
     def test_a_slow_device_is_named(self):
         if self.NAME != "emulated":
@@ -291,21 +239,6 @@ class EmulatedDevice(DeviceTest):
             self.assertEqual(len(told), 5, message)
 
     @unittest.skipUnless(support.MPIEXEC, "built without MPI")
-    def test_divergence_on_the_devices_ends_the_job_with_its_own_code(self):
-        model = dict(zip(MODEL[::2], MODEL[1::2]))
-        model.update({"--warmup-steps": 1, "--learning-rate-scale": 1000000})
-        model.update({"--adam-epsilon": "1e-30", "--beta2": 0.01})
-        model.update({"--log-every": 100})  # so that steps are read late
-        words = [str(word) for pair in model.items() for word in pair]
-        start = ["train", "--corpus", self.corpus, "--model-dir", self.path("diverged"), *words]
-        says = ["training diverged", "10 steps in a row", "first seen in ", "at step "]
-        message = self.refuse_on_device(
-            77, *start, "--device", "cuda", "--max-steps", 40, ranks=2, devices=2, says=says
-        )
-        self.assertGreaterEqual(message.count("is skipped: NaN or Inf"), 10, message)
-        self.assertEqual(message.count("error: "), 1, message)
-
-    @unittest.skipUnless(support.MPIEXEC, "built without MPI")
     def test_gradients_in_bf16_have_losses_close_to_those_of_f32(self):
         steps = ["--max-steps", 4, "--device", "cuda"]
         for name, graph in (("bf16", []), ("bf16-plain", ["--no-cuda-graph"])):
@@ -317,35 +250,6 @@ class EmulatedDevice(DeviceTest):
         numpy.testing.assert_allclose(self.losses("bf16"), self.losses("f32"), BF16_RELATIVE, BF16_ABSOLUTE)
         words = self.train("bf16", "--max-steps", 6, "--device", "cuda")
         self.refuse_on_device(78, *words, ranks=2, devices=2, says="--gradient-dtype bf16, but this run has f32")
-
-    @unittest.skipUnless(support.MPIEXEC, "built without MPI")
-    def test_ranks_with_different_numbers_of_shards_have_the_losses_of_the_cpu(self):
-        model = ["400" if word == "192" else word for word in MODEL]
-        model[model.index("--logical-shards") + 1] = "3"
-        for name, ranks, device in (("even", 1, "cpu"), ("uneven", 2, "cuda")):
-            words = ["train", "--corpus", self.corpus, "--model-dir", self.path(name), *model]
-            self.succeed_on_device(*words, "--max-steps", 6, "--device", device, ranks=ranks, devices=2)
-        self.assert_close_losses("uneven", "even", 6)
-
-    @unittest.skipUnless(support.MPIEXEC, "built without MPI")
-    def test_reproducible_sums_of_four_devices_have_the_bits_of_one_rank(self):
-        if self.NAME != "emulated":
-            self.skipTest("four ranks need four devices")
-        model = dict(zip(MODEL[::2], MODEL[1::2]))
-        model.update({"--batch-source-tokens": 600, "--batch-target-tokens": 600, "--logical-shards": 4})
-        words = [str(word) for pair in model.items() for word in pair]
-        words += ["--max-steps", 3, "--device", "cuda", "--reduction", "reproducible"]
-        start = ["train", "--corpus", self.corpus, "--model-dir"]
-        self.succeed_on_device(*start, self.path("alone"), *words)
-        for name, sharded in (("four", []), ("four-sharded", ["--shard-optimizer"])):
-            result = support.run(
-                *(*start, self.path(name), *words, *sharded),
-                ranks=4,
-                binary=support.EMULATED,
-                variables={"VENTRIS_EMULATED_DEVICES": 4},
-            )
-            self.assertEqual(result.returncode, 0, result.stderr)
-            self.assert_equal_parameters(*(self.path(run, "checkpoint-00000003.h5") for run in ("alone", name)))
 
     @unittest.skipUnless(support.MPIEXEC, "built without MPI")
     def test_two_ranks_do_not_share_a_device(self):
@@ -377,40 +281,6 @@ class EmulatedDevice(DeviceTest):
                 result = self.succeed_on_device(*words, variables=variables)
                 message = result.stderr.decode()
                 self.assertRegex(message, rf"Computing on the CPU: no CUDA device can be used \(.*{says}")
-
-    def test_numbers_that_are_not_finite_end_the_run_with_their_place(self):
-        # Adam divides by its epsilon alone as soon as squares of gradients underflow.
-        options = dict(zip(MODEL[::2], MODEL[1::2]))
-        options.update({"--warmup-steps": 1, "--learning-rate-scale": "1e6", "--adam-epsilon": "1e-40", "--beta2": 0})
-        words = [str(word) for pair in options.items() for word in pair]
-        start = ["train", "--corpus", self.corpus, "--model-dir", self.path("nan"), *words, "--device", "cuda"]
-        message = self.refuse_on_device(77, *start, "--max-steps", 60, says="NaN or Inf in 10 steps in a row")
-        self.assertRegex(message, r"first seen in (parameter|the gradient of) \w+.* at step \d+")
-
-    def test_too_little_device_memory(self):
-        options = dict(zip(MODEL[::2], MODEL[1::2]))
-        options.update({"--d-model": 4096, "--d-ff": 65536, "--heads": 8, "--encoder-layers": 8})
-        words = [str(word) for pair in options.items() for word in pair]
-        message = self.refuse_on_device(
-            69, "train", "--corpus", self.corpus, "--model-dir", self.path("big"), *words, "--device", "cuda"
-        )
-        self.assertRegex(message, r"cannot allocate \d+ bytes .* MiB\) on device cuda for .+: .* MiB are free; ")
-        self.assertRegex(message, r"--micro-batch-tokens|smaller model|--d-model")
-        self.assertEqual(self.checkpoints("big"), [])
-
-    @unittest.skipUnless(support.MPIEXEC, "built without MPI")
-    def test_a_killed_rank_ends_the_job_and_leaves_the_checkpoint(self):
-        words = self.train("killed", "--device", "cuda", "--max-steps", 1000000, "--save-every", 2)
-        process = self.start_on_device(*words, ranks=2)
-        deadline = time.monotonic() + 120
-        while not self.checkpoints("killed") and process.poll() is None and time.monotonic() < deadline:
-            time.sleep(0.01)
-        with open(f"/proc/{process.pid}/task/{process.pid}/children", encoding="ascii") as children:
-            os.kill(int(children.read().split()[-1]), signal.SIGKILL)
-        _, messages = process.communicate(timeout=120)
-        self.assertNotEqual(process.returncode, 0, messages)
-        newest = max(file for file in self.checkpoints("killed") if file.endswith(".h5"))
-        self.succeed("inspect", self.path("killed", newest), "--verify")
 
     @unittest.skipUnless(support.MPIEXEC, "built without MPI")
     def test_an_error_between_the_devices_ends_the_job_and_leaves_the_checkpoint(self):
@@ -463,9 +333,6 @@ class RealDevice(EmulatedDevice):
     def run_on_device(self, *arguments, devices=1, variables=None, **options):
         return support.run(*arguments, variables={**self.visible(devices), **(variables or {})}, **options)
 
-    def start_on_device(self, *arguments, ranks):
-        return support.start(support.command(*arguments, ranks=ranks), **self.visible(ranks))
-
     def test_a_device_that_cannot_be_used_is_refused_with_the_reason_and_auto_takes_the_cpu(self):
         self.skipTest("this GPU can be used")
 
@@ -474,9 +341,6 @@ class RealDevice(EmulatedDevice):
 
     def test_an_error_between_the_devices_ends_the_job_and_leaves_the_checkpoint(self):
         self.skipTest("NCCL on GPUs has no errors to order")
-
-    def test_an_nccl_that_cannot_limit_its_blocks_is_named(self):
-        self.skipTest("NCCL on GPUs has its own version")
 
 
 if __name__ == "__main__":

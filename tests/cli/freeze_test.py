@@ -100,23 +100,6 @@ class Freeze(support.RunTest):
                 self.succeed(*shared, ranks=2, **on)
                 self.assert_same_checkpoints(f"{name}-2", name, 2)
 
-    def test_moments_that_are_kept_are_those_of_what_is_trained(self):
-        self.succeed(*self.train("theirs", max_steps=4))
-        self.succeed(*self.train("kept", init=self.path("theirs"), init_optimizer="keep", max_steps=0, case="encoder"))
-        self.check_moments(self.moments("theirs", 4), self.moments("kept", 0))
-
-    def test_a_plan_has_less_memory(self):
-        plans = [
-            json.loads(self.succeed("plan", *self.train("planned", ema=0.9, case=case)[1:], "--ranks", 2, "--json"))
-            for case in (None, "encoder")
-        ]
-        without, memory = ({part["kind"]: part["bytes"] for part in plan["memory"]} for plan in plans)
-        self.assertEqual(memory["parameters"], without["parameters"])
-        less = without["gradients"] - memory["gradients"]
-        self.assertGreater(less, 0)
-        state = "Adam's moments and the average"
-        self.assertEqual(without[state] - memory[state], 3 * less)
-
     def test_what_cannot_be_frozen_is_refused(self):
         for globs, says in (
             (["encoder/*", "embeding"], ["matches embeding", "embedding"]),

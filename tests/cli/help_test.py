@@ -67,23 +67,6 @@ class Completion(support.CommandLineTest):
         self.assertIn("resuming", self.complete("help", ""))
         self.assertEqual(self.complete("train", "--corpus", ""), [])  # files, of the shell
 
-    def test_every_option_is_offered(self):
-        for command in commands():
-            offered = set(self.complete(command, "--"))
-            self.assertIn("--help", offered)
-            self.assertEqual(options_of(command) - offered, set(), command)
-
-    def test_shells_accept_their_scripts(self):
-        checked = []
-        for shell in SHELLS:
-            if shutil.which(shell) is None:
-                continue
-            script = self.write(f"script.{shell}", self.succeed("help", "--completion", shell))
-            self.assertEqual(subprocess.run([shell, "-n", script], capture_output=True, check=False).stderr, b"", shell)
-            checked.append(shell)
-        self.assertIn("bash", checked)
-        self.refuse(64, "help", "--completion", "tcsh", says="bash, zsh and fish")
-
 
 class Manual(support.CommandLineTest):
     @unittest.skipUnless(shutil.which("groff"), "without groff")

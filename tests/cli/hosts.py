@@ -21,17 +21,7 @@ import support
 # ctest takes this exit code for a test that was skipped.
 SKIPPED = 77
 INSIDE = "VENTRIS_TEST_NAMESPACES"
-UNSHARE = [
-    "unshare",
-    "--net",
-    "--mount",
-    "--uts",
-    "--ipc",
-    "--pid",
-    "--fork",
-    "--kill-child",
-    "--mount-proc",
-]
+UNSHARE = ["unshare", "--net", "--mount", "--uts", "--ipc", "--pid", "--fork", "--kill-child", "--mount-proc"]
 # What a host needs of the kernel, tried before the test counts on it.
 PROBE = """
 set -e
@@ -185,28 +175,3 @@ class Hosts:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(process, signal.SIGKILL)
             time.sleep(0.01)
-
-    @contextlib.contextmanager
-    def bad_line(self, name, loss, delay):
-        """Loses this part of the packets between a host and the switch, and delays the others by so many
-        seconds in each direction. Yields a dictionary that says in the end how many packets were carried and
-        lost. Between the port and the switch a process carries the packets (bad_line.py), since not every
-        kernel has netem."""
-        port = f"port-{name}"
-        self.call("ip", "link", "add", "line", "type", "veth", "peer", "name", "line-switch")
-        self.call("ip", "link", "set", port, "nomaster")
-        self.call("ip", "link", "set", "line-switch", "master", "switch", "up")
-        self.call("ip", "link", "set", "line", "up")
-        script = os.path.join(os.path.dirname(__file__), "bad_line.py")
-        with subprocess.Popen(
-            [sys.executable, "-B", script, port, "line", str(loss), str(delay)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-        ) as process:
-            assert process.stdout.readline() == b"ready\n"
-            counts = {}
-            yield counts
-            process.stdin.close()
-            counts["carried"], counts["lost"] = map(int, process.stdout.readline().split())
-        self.call("ip", "link", "delete", "line")
-        self.call("ip", "link", "set", port, "master", "switch", "up")

@@ -54,12 +54,6 @@ class LongLines(support.CommandLineTest):
                 with self.subTest(command=words):
                     self.refuse(65, *words, stdin=stdin, says=["standard input:2: ", *SAYS])
 
-    def test_an_interactive_line(self):
-        result = support.run("translate", "--model", self.model, "--interactive", stdin=self.too_long)
-        self.assertEqual(result.returncode, 65)
-        self.assertEqual(result.stdout.count(b"\n"), 1)  # of the line before
-        self.assertIn("standard input:2: ", result.stderr.decode())
-
     def test_the_longest_line_is_translated(self):
         result = support.run("translate", "--model", self.model, "--beam-size", 1, stdin=self.longest)
         self.assertEqual((result.returncode, result.stdout.count(b"\n")), (0, 2), result.stderr)

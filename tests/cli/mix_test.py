@@ -3,7 +3,6 @@
 
 import json
 import os
-import shutil
 import signal
 import unittest
 
@@ -63,21 +62,6 @@ class Mix(support.RunTest):
         text = self.succeed("inspect", *words).decode()
         return [json.loads(line) for line in text.splitlines()]
 
-    def test_stages_follow_one_another_and_are_recorded(self):
-        ends = self.ends()
-        self.assertEqual(list(ends), ["warm", "both", "calm"])
-        self.assertEqual(ends["warm"], 7)
-        self.assertEqual(ends["calm"] % 5, 0)
-        state = json.loads(self.state_of("quiet")["mix"])
-        self.assertEqual({stage["stage"]: stage["step"] for stage in state["ended"]}, ends)
-        self.assertEqual(state["stage"], 3)
-        intervals = [line for line in self.log_of("quiet") if line["type"] == "interval"]
-        pairs = {line["step"]: line["pairs"] for line in intervals}
-        self.assertEqual(pairs[7]["clean"], 0)
-        self.assertGreaterEqual(pairs[ends["both"]]["clean"], 100)
-        self.assertLess(pairs[ends["both"] - 1]["clean"], 100)
-        self.assertEqual(pairs[60]["bt"], pairs[ends["calm"]]["bt"])
-
     def test_a_kill_at_any_border_of_stages_changes_no_bit(self):
         ends = self.ends()
         for number, step in enumerate((ends["warm"], ends["both"] + 1, ends["calm"] - 1)):
@@ -135,23 +119,6 @@ class Mix(support.RunTest):
             ((quiet, "--steps", "60:61"), "is of step 60"),
         ):
             self.refuse(64, "inspect", *words, says=says)
-
-    def test_inspect_says_how_to_name_a_corpus_that_was_moved(self):
-        corpus, moved = shutil.copyfile(self.corpus, self.path("moves.h5")), self.path("moved.h5")
-        self.succeed(*self.train("moves", corpus=corpus, mix=self.plan, max_steps=1))
-        os.rename(corpus, moved)
-        words = ("inspect", self.path("moves"), "--steps", 1)
-        self.refuse(66, *words, says=[corpus, "give its new path with --corpus"])
-        self.succeed(*words, "--corpus", moved)
-
-    def test_other_corpora_of_a_file_do_not_change_the_order_of_one(self):
-        more = self.mixed_corpus("more.h5", ("first", 200, 240), ("clean", 0, 100), ("last", 240, 300), ("bt", 100, 300))
-        plan = self.write("two.txt", "clean 1 bt 2")
-        pairs = []
-        for name, corpus in (("two", self.corpus), ("four", more)):
-            self.succeed(*self.train(name, corpus=corpus, mix=plan, max_steps=20))
-            pairs.append(self.pairs(self.path(name), "--steps", "1:20"))
-        self.assertEqual(*pairs)
 
     def test_the_configuration_of_a_run_has_its_plan(self):
         config = self.path("quiet", "config.json")

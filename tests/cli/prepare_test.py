@@ -108,18 +108,6 @@ class Prepare(support.CommandLineTest):
             self.assertEqual(json.loads(unigram.attrs["tokenizer_origin"])["kind"], "unigram")
         os.remove(self.path("out.h5"))
 
-    def test_dropped_and_repaired_pairs_are_counted(self):
-        long_line = b" ".join([b"seven"] * 300)
-        source = self.small_text("s", 200, {3: b"", 5: long_line, 7: b"one two\r", 9: b"one\0two"})
-        target = self.small_text("t", 200, {4: b"   "})
-        options = ("--vocab-size", 200, "--max-length", 100, "--json")
-        train = json.loads(self.succeed(*self.prepare(source, target, *options)))["train"]
-        counts = [train[name] for name in ("pairs_read", "pairs", "dropped_empty", "dropped_too_long")]
-        self.assertEqual(counts, [200, 197, 2, 1])
-        self.assertEqual((train["repaired_crlf"], train["repaired_nul"]), (1, 1))
-        self.succeed("inspect", self.path("out.h5"), "--verify")
-        os.remove(self.path("out.h5"))
-
     def test_damaged_and_forged_files_are_refused_by_name(self):
         whole = self.read(self.corpus)
         flipped = bytearray(whole)

@@ -80,12 +80,6 @@ class Progress(support.RunTest):
         self.assertNotIn("\r", text)
         self.assertEqual(self.steps(text), [5, 10, 15, 20])
 
-    def test_a_terminal_without_a_cursor_has_lines(self):
-        terminal = Terminal(support.command(*self.train("dumb", max_steps=20)), term="dumb")
-        self.assertEqual(terminal.end(), 0)
-        self.assertNotIn(b"\x1b", terminal.text)
-        self.assertEqual(self.steps(terminal.text.decode()), [5, 10, 15, 20])
-
 
 if __name__ == "__main__":
     unittest.main(verbosity=2)

@@ -2,7 +2,6 @@
 """Runs that were stopped anywhere and went on have the digests of runs that were not; what is not resumed."""
 
 import glob
-import json
 import os
 import signal
 import unittest
@@ -94,25 +93,6 @@ class Resume(support.RunTest):
         self.assertIn(f"resuming from {trunk} at step 4", told)
         self.assertIn(f"{self.checkpoint('damaged', 6)}: its length is 1000 bytes, but ", told)
         self.assertEqual(self.digests("damaged")[8], expected[8])
-
-    def test_a_best_checkpoint_that_is_not_there_is_looked_for_anew(self):
-        valid = {"valid_every": 2, "save_every": 2, "keep_checkpoints": 20}
-        best = lambda: json.loads(self.read(self.path("validated", "best.json")))["checkpoint"]
-        self.run_to("validated", 8, **valid)
-        os.remove(self.path("validated", best()))
-        told = self.told(*self.train("validated", max_steps=10, **valid))
-        self.assertIn("the search for the best starts again", told)
-        self.assertEqual(best(), "checkpoint-00000010.h5")
-        self.assertNotIn("the search for the best", self.told(*self.train("validated", max_steps=12, **valid)))
-
-    def test_another_corpus_or_tokenizer_is_refused_with_both_digests(self):
-        self.succeed(*self.train("corpus", max_steps=2))
-        for vocabulary, lines, says in ((support.VOCABULARY, 399, "corpus"), (support.VOCABULARY - 1, 400, "vocab_size 300, but this run has 299")):
-            sides = [self.write(f"other.{side}", b"".join(self.read(self.demo_path(f"train.{side}")).splitlines(True)[:lines])) for side in ("en", "de")]
-            valid = (self.demo_path("valid.en"), self.demo_path("valid.de"))
-            other = self.path("other.h5")
-            self.succeed("prepare", "--train-sets", *sides, "--valid-sets", *valid, "--vocab-size", vocabulary, "--output", other)
-            self.refuse(78, *self.train("corpus", max_steps=4, corpus=other), says=says)
 
 
 if __name__ == "__main__":

@@ -7,8 +7,6 @@ import re
 import shlex
 import shutil
 import signal
-import subprocess
-import time
 import unittest
 
 import support
@@ -37,15 +35,6 @@ class RunFolder(support.RunTest):
         # What comes next can be typed as it is printed.
         following = said.split("Next: ")[1].split(",")[0]
         self.assertEqual(shlex.split(following), ["ventris", "translate", "--model", self.path("all 'alone")])
-
-    def test_names_that_are_no_utf8(self):
-        name = os.fsdecode(b"caf\xe9")
-        corpus = shutil.copyfile(self.corpus, self.path(f"{name}.h5"))
-        for steps in (2, 4):  # the second goes on
-            told = json.loads(self.succeed(*self.train(name, corpus=corpus, max_steps=steps), "--json"))
-            self.assertTrue(told["last_checkpoint"].endswith(f"caf\ufffd/checkpoint-{steps:08}.h5"), told)
-        for path in (corpus, self.path(name)):
-            json.loads(self.succeed("inspect", path, "--json"))
 
     def test_no_name_sends_a_terminal_a_command(self):
         odd, plain = "odd \x1b]0;title\x07 \x1b[2Jname\x7f", "odd  ]0;title   [2Jname "
@@ -125,58 +114,6 @@ class RunFolder(support.RunTest):
             self.refuse(78, "train", "--config", file, "--model-dir", self.path("unconfigured"), says=says)
             self.assertFalse(os.path.exists(self.path("unconfigured")))
         self.refuse(78, "bleu", "--config", file, says="is JSON; ventris bleu expects lines")
-
-    def test_json_without_some_options_has_those_of_its_preset(self):
-        self.succeed(*self.train("preset", max_steps=1))
-        config = json.loads(self.text("preset", "config.json"))
-        for key in ("learning_rate_scale", "warmup_steps", "device"):
-            del config[key]
-        file = self.write("partial.json", json.dumps({**config, "preset": "small"}))
-        self.succeed("train", "--config", file, "--model-dir", self.path("of-small"), "--device", "cpu")
-        shown = self.succeed("train", "--show-preset", "small").decode()
-        found = json.loads(self.text("of-small", "config.json"))
-        for key in ("learning_rate_scale", "warmup_steps"):
-            told = re.search(rf"^{key.replace('_', '-')} = (\S+)$", shown, re.M)[1]
-            self.assertEqual(found[key], float(told), key)
-
-    def sleeps(self, process):
-        """Whether all threads of a process wait for something."""
-        states = []
-        for thread in os.listdir(f"/proc/{process.pid}/task"):
-            with open(f"/proc/{process.pid}/task/{thread}/stat", encoding="utf-8") as file:
-                states.append(file.read().rpartition(")")[2].split()[0])
-        return set(states) == {"S"}
-
-    def test_a_checkpoint_that_a_run_removes_meanwhile_is_passed_over(self):
-        self.succeed(*self.train("vanishing", max_steps=2, save_every=1))
-        gone = self.checkpoint("vanishing", 2)
-        # A full pipe holds the program at its first line, after it has listed the folder.
-        reading, writing = os.pipe()
-        os.set_blocking(writing, False)
-        with self.assertRaises(BlockingIOError):
-            while True:
-                os.write(writing, b"x" * 512)
-        os.set_blocking(writing, True)
-        with subprocess.Popen(
-            [support.BINARY, "inspect", self.path("vanishing"), "--verify"], stdout=writing, stderr=subprocess.PIPE
-        ) as process:
-            os.close(writing)
-            asleep = 0
-            while asleep < 20 and process.poll() is None:
-                time.sleep(0.05)
-                asleep = asleep + 1 if self.sleeps(process) else 0
-            os.remove(gone)
-            with os.fdopen(reading, "rb") as pipe:
-                printed = pipe.read().lstrip(b"x").decode()
-            said = process.stderr.read().decode()
-        self.assertEqual(process.returncode, 0, said)
-        self.assertIn(f"{gone}: removed by the run in the meantime", said)
-        self.assertIn("checkpoint-00000001.h5: verified", printed)
-
-    def test_a_copy_under_the_name_of_a_later_step_is_told(self):
-        self.succeed(*self.train("copied", max_steps=3, save_every=1))
-        copy = shutil.copy(self.checkpoint("copied", 2), self.checkpoint("copied", 9))
-        self.refuse(78, *self.train("copied", max_steps=12), says=[f"{copy} holds step 2, not that of its name"])
 
     def test_inspect_of_a_run_folder(self):
         self.succeed(*self.train("looked", max_steps=4, save_every=2))

@@ -62,12 +62,6 @@ class Score(support.CommandLineTest):
             for ranks in (2, 3) if support.MPIEXEC else ():
                 self.assertEqual(self.score(*options, ranks=ranks), expected, (precision, ranks))
 
-    def test_an_ensemble_gives_the_mean_of_probabilities(self):
-        single = [json.loads(line) for line in self.score("--json").splitlines()]
-        twice = [json.loads(line) for line in self.score("--json", "--model", self.model).splitlines()]
-        for one, two in zip(single, twice):
-            self.assertAlmostEqual(one["log_probability"], two["log_probability"], delta=1e-4)
-
     def test_odd_input(self):
         source = self.write("odd.en", b"half past seven\r\n\n" + b"seven " * 3000)
         target = self.write("odd.de", "\nhalb acht\nsieben")

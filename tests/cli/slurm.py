@@ -58,14 +58,8 @@ class Slurm:
         with open(os.open(key, os.O_WRONLY | os.O_CREAT, 0o400), "wb") as file:
             file.write(secrets.token_bytes(1024))
         files = {"socket": "socket", "log-file": "log", "pid-file": "pid", "seed-file": "seed"}
-        self.start(
-            "node1",
-            "munged",
-            "--foreground",
-            "--force",
-            f"--key-file={key}",
-            *(f"--{option}={folder}/munge.{name}" for option, name in files.items()),
-        )
+        options = (f"--{option}={folder}/munge.{name}" for option, name in files.items())
+        self.start("node1", "munged", "--foreground", "--force", f"--key-file={key}", *options)
         self.wait(lambda: os.path.exists(f"{folder}/munge.socket"), "munged")
         self.start("node1", "slurmctld", "-D")
         for name in machine.names:
@@ -84,15 +78,8 @@ class Slurm:
 
     def start(self, name, *words):
         with open(os.path.join(self.folder, f"{words[0]}-{name}.out"), "wb") as out:
-            self.daemons.append(
-                subprocess.Popen(
-                    self.machine.on(name, *words),
-                    env=self.environment(),
-                    stdin=subprocess.DEVNULL,
-                    stdout=out,
-                    stderr=out,
-                )
-            )
+            daemon = self.machine.on(name, *words)
+            self.daemons.append(subprocess.Popen(daemon, env=self.environment(), stdin=subprocess.DEVNULL, stdout=out, stderr=out))
 
     def stop(self):
         for daemon in reversed(self.daemons):
@@ -101,14 +88,7 @@ class Slurm:
 
     def call(self, *words):
         """Runs a command of Slurm on node1 and returns its output, empty where it failed."""
-        done = subprocess.run(
-            self.machine.on("node1", *words),
-            env=self.environment(),
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        return done.stdout
+        return subprocess.run(self.machine.on("node1", *words), env=self.environment(), capture_output=True, text=True, check=False).stdout
 
     def wait(self, condition, what, seconds=180):
         deadline = time.monotonic() + seconds

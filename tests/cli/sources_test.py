@@ -98,28 +98,6 @@ WITHOUT_PATH = {
 ENDINGS = (".cc", ".h", ".cu", ".cuh")
 OTHER_ENDINGS = re.compile(r"\.(c|cpp|cxx|c\+\+|cppm|ixx|hh|hpp|hxx|h\+\+|inc|inl|ipp|tpp|txx)", re.IGNORECASE)
 
-# Headers that most tests include, and the names for which a test has to: sources are compiled in groups (cmake/source_groups.cmake), and
-# one without them compiles after another that has them.
-INCLUDED = {
-    "algorithm": r"std::(ranges::)?(adjacent_find|(all|any|none)_of|binary_search|clamp|copy(_if|_n|_backward)?|count(_if)?|equal(_range)?"
-    r"|fill(_n)?|find(_if(_not)?|_first_of|_end)?|for_each(_n)?|generate(_n)?|includes|inplace_merge|is_(heap|partitioned|permutation|sorted)"
-    r"|lexicographical_compare|(lower|upper)_bound|(make|pop|push|sort)_heap|(min|max|minmax)(_element)?|merge|mismatch|move_backward"
-    r"|(next|prev)_permutation|nth_element|partial_sort(_copy)?|(stable_)?partition(_copy|_point)?|(remove|replace)(_copy)?(_if)?"
-    r"|reverse(_copy)?|rotate(_copy)?|sample|search(_n)?|set_(difference|intersection|symmetric_difference|union)|shuffle|(stable_)?sort"
-    r"|swap_ranges|transform|unique(_copy)?)(?=[(<])",
-    "filesystem": r"std::filesystem\b",
-    "fstream": r"std::(basic_)?([io]?fstream|filebuf)\b",
-    "functional": r"std::(bind|bit_(and|or|xor)|c?ref|divides|(not_)?equal_to|function|(greater|less)(_equal)?|hash|identity|invoke|logical_\w+|mem_fn"
-    r"|minus|modulus|multiplies|negate|not_fn|plus|reference_wrapper)(?=[(<])",
-    "string": r"std::((basic_)?string|char_traits|getline|sto(i|u?ll?|f|l?d)|to_string)\b",
-    "vector": r"std::vector\b",
-    "fmt/core.h": r"fmt::\w",
-    "gtest/gtest.h": r"(ADD_FAILURE(_AT)?|(ASSERT|EXPECT)_[A-Z_]+|FAIL|GTEST_[A-Z_]+|INSTANTIATE_T[A-Z_]+|SCOPED_TRACE|SUCCEED|(TYPED_)?TEST(_[A-Z_]+)?)\("
-    r"|::testing::",
-}
-# Other headers that have all of one.
-WHOLE = {"fmt/core.h": {"fmt/chrono.h", "fmt/format.h", "fmt/ostream.h", "fmt/ranges.h"}}
-
 # The most lines of a file, by its path; the first that matches counts.
 LONGEST = {
     r".*\.cuh|tests/.*\.h": 250,  # they hold code
@@ -130,7 +108,6 @@ LONGEST = {
 # In the first three lines of each source, and not counted. Files without an ending are sources if they begin with #!.
 LICENCE = "SPDX-License-Identifier: Apache-2.0"
 LICENSED = r".*\.(cc|css|h|html|js|cuh?|cmake|py|sbatch|sh)|CMakeLists\.txt|[^.]+"
-
 
 
 def sources(*more):
@@ -149,18 +126,6 @@ def included(path, lines):
             plain = re.fullmatch(r'#include (?:(")([^"]+)"|(<)([^>]+)>)(?: +//.*)?', line)
             mark, name = [part for part in plain.groups() if part] if plain else ("", "")
             yield f"{path}:{number}: {line}", mark, name
-
-
-def headers_of(path, known):
-    """The headers of libraries that the file includes itself or by headers of the tree. `known` keeps those of other files."""
-    if path not in known:
-        known[path] = set()
-        for _, mark, name in included(path, (ROOT / path).read_text(encoding="utf-8").splitlines()):
-            # tests/emulation has headers that stand in the place of others.
-            places = (f"tests/emulation/include/{name}", name, f"{path.rpartition('/')[0]}/{name}")
-            ours = next((place for place in places if mark == '"' and (ROOT / place).is_file()), None)
-            known[path] |= headers_of(ours, known) if ours else {name}
-    return known[path]
 
 
 # Functions of unnamed namespaces that have one name on purpose.
@@ -263,14 +228,6 @@ class Sources(unittest.TestCase):
                         twice.append(f"{path}: {name}, as in {other}: {line}")
         self.assertEqual(twice, [])
 
-    def test_no_file_has_marks_of_a_merge(self):
-        kinds = (".cc", ".h", ".cu", ".cuh", ".py", ".sh", ".md", ".txt", ".json", ".ini")
-        for folder in (*ALLOWED, "tests", "docs"):
-            for path in (ROOT / folder).rglob("*"):
-                if path.suffix in kinds and path.is_file():
-                    text = path.read_text(encoding="utf-8", errors="replace")
-                    self.assertIsNone(re.search(r"^(<{7}|>{7}) ", text, re.MULTILINE), path)
-
     def test_functions_are_defined_in_the_file_of_their_header(self):
         headers, strays, used = {}, [], set()
         for path, lines in sources():
@@ -323,21 +280,6 @@ class Sources(unittest.TestCase):
         watched = ROOT / "tests/emulation/races_test.cc"
         table = watched.read_text(encoding="utf-8").partition("kWatched[] = {")[2].partition("};")[0] if watched.exists() else ""
         self.assertEqual(set(re.findall(r'^    \{"(\w+)", ', table, re.MULTILINE)), kernels, "the kernels of kWatched in tests/emulation/races_test.cc")
-
-    def test_tests_include_what_most_of_them_do(self):
-        wrong, known = [], {}
-        for path in sorted((ROOT / "tests").rglob("*")):
-            if path.suffix not in ENDINGS:
-                continue
-            name = path.relative_to(ROOT).as_posix()
-            # Without comments and strings.
-            text = re.sub(r"//.*|\"(\\.|[^\"\\\n])*\"", "", path.read_text(encoding="utf-8"))
-            for header, names in INCLUDED.items():
-                used = re.search(rf"(?<![\w:])({names})", text)
-                if used and not headers_of(name, known) & ({header} | WHOLE.get(header, set())):
-                    line = text.count("\n", 0, used.start()) + 1
-                    wrong.append(f"{name}:{line}: {used[0].strip('(<')} without #include <{header}>")
-        self.assertEqual(wrong, [], "groups of sources hide that it is missing")
 
     def test_headers_are_included_once(self):
         for path, lines in sources("tests"):

@@ -1,21 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """launch/supervise.sh: a training that is killed again and again comes to the bits of one that was left alone."""
 
+import fcntl
 import mmap
 import os
 import pty
-import select
 import shutil
 import signal
 import subprocess
 import sys
 import tempfile
+import termios
 import time
 import unittest
 
 import support
 
-OPTIONS = [*support.TINY_MODEL[: support.TINY_MODEL.index("--log-every")], "--threads", "1", "--logical-shards", "2", "--dropout", "0.1", "--save-every", "10"]
 STEPS = 400
 SHELL = ["--back-off", "0.1", "--", "sh", "-c"]
 
@@ -34,58 +34,14 @@ def processes_with(word):
     return found
 
 
-class Shown:
-    """What programs write to a terminal, of which this is the far end."""
+class Supervise(support.RunTest):
+    MODEL = support.later_win(*support.TINY_MODEL, "--logical-shards", 2, "--dropout", 0.1, "--save-every", 10, "--log-every", 100)
 
-    def __init__(self, terminal):
-        self.terminal = terminal
-        self.text = b""
-
-    def until(self, condition, seconds=60):
-        """Reads until the condition holds. Returns whether it came to that."""
-        deadline = time.monotonic() + seconds
-        while not condition():
-            if time.monotonic() > deadline:
-                return False
-            if self.terminal < 0:
-                time.sleep(0.01)
-            elif select.select([self.terminal], [], [], 0.01)[0]:
-                try:
-                    self.text += os.read(self.terminal, 1 << 16)
-                except OSError:  # no program has it open any longer
-                    self.close()
-        return True
-
-    def close(self):
-        if self.terminal >= 0:
-            os.close(self.terminal)
-        self.terminal = -1
-
-
-class Supervise(support.CommandLineTest):
-    @classmethod
-    def setUpClass(cls):
-        super().setUpClass()
-        cls.corpus = cls.prepare_demo()
-
-    def train(self, name, *options, ranks):
-        folders = ["--corpus", self.corpus, "--model-dir", self.path(name)]
-        return support.command("train", *folders, *OPTIONS, *options, ranks=ranks)
+    def command(self, name, *options, ranks=1, steps=1000000):
+        return support.command(*self.train(name, *options, max_steps=steps), ranks=ranks)
 
     def start(self, *words, **options):
         return support.start([support.SUPERVISE, *map(str, words)], **options)
-
-    def end_of(self, process):
-        """The standard error of a supervisor that ended."""
-        try:
-            return process.communicate(timeout=120)[1].decode(errors="replace")
-        except subprocess.TimeoutExpired:
-            process.terminate()
-            self.fail(process.communicate()[1].decode(errors="replace"))
-
-    def wait_for(self, condition, process):
-        if not support.wait_for(condition, process):
-            self.fail(self.end_of(process))
 
     def wait_for_checkpoint(self, name, process, after=""):
         """Until a start of the run, later than the one that began at `after`, has saved. Returns when it began."""
@@ -104,25 +60,16 @@ class Supervise(support.CommandLineTest):
         found = [item for item in processes_with(self.path(name)) if item[0] != supervisor.pid]
         return [[pid for pid, program in found if program == which] for which in (support.MPIEXEC, support.BINARY)]
 
-    def check_equal_parameters(self, name, ranks):
-        self.succeed("train", "--corpus", self.corpus, "--model-dir", self.path("whole"), *OPTIONS,
-                     "--max-steps", STEPS, ranks=ranks)  # fmt: skip
-        last = f"checkpoint-{STEPS:08d}.h5"
-        one, two = (support.parameters(self.path(folder, last)) for folder in (name, "whole"))
-        self.assertEqual({k: v.tobytes() for k, v in one.items()}, {k: v.tobytes() for k, v in two.items()})
-
     @unittest.skipUnless(support.MPIEXEC, "built without MPI")
     def test_killed_launchers_and_ranks_change_nothing(self):
-        launch = self.train("killed", "--max-steps", STEPS, ranks=2)
-        process = self.start("--back-off", 0.1, "--", *launch)
+        process = self.start("--back-off", 0.1, "--", *self.command("killed", ranks=2, steps=STEPS))
         began = ""
         for victim in ("launcher", "rank", "launcher"):
             began = self.wait_for_checkpoint("killed", process, after=began)
             launchers, ranks = self.processes("killed", process)
             self.assertEqual((len(launchers), len(ranks)), (1, 2))
             os.kill(launchers[0] if victim == "launcher" else max(ranks), signal.SIGKILL)
-        text = self.end_of(process)
-        self.assertEqual(process.returncode, 0, text)
+        text = self.end_of(process, 0)
         self.assertEqual(text.count("supervise: started"), 4, text)
         self.assertIn("the command ended with 137 (SIGKILL)", text)
         self.assertIn("restart 1 of 10", text)
@@ -130,11 +77,12 @@ class Supervise(support.CommandLineTest):
         self.assertIn("on signal 9 (Killed)", text)  # the launcher names the rank
         self.assertEqual(self.status("killed")["state"], "done")
         self.assertEqual(processes_with(self.path("killed")), [])
-        self.check_equal_parameters("killed", ranks=2)
+        self.succeed(*self.train("whole", max_steps=STEPS), ranks=2)
+        self.assert_same_parameters("killed", "whole", STEPS)
 
     @unittest.skipUnless(support.MPIEXEC, "built without MPI")
     def test_what_a_killed_launcher_leaves_is_removed(self):
-        process = self.start("--back-off", 0.1, "--", *self.train("left", "--max-steps", 1000000, ranks=2))
+        process = self.start("--back-off", 0.1, "--", *self.command("left", ranks=2))
         began = self.wait_for_checkpoint("left", process)
         [launcher], ranks = self.processes("left", process)
         segments = set()
@@ -145,8 +93,7 @@ class Supervise(support.CommandLineTest):
         self.wait_for_checkpoint("left", process, after=began)
         self.assertEqual([path for path in segments if os.path.exists(path)], [])
         process.send_signal(signal.SIGTERM)
-        text = self.end_of(process)
-        self.assertEqual(process.returncode, 75, text)
+        text = self.end_of(process, 75)
         if segments:
             self.assertIn("removed leftovers of killed jobs", text)
         self.assertEqual(self.status("left")["state"], "stopped")
@@ -176,19 +123,18 @@ class Supervise(support.CommandLineTest):
     def test_a_signal_reaches_the_training_which_saves(self):
         for sent in (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1, signal.SIGHUP):
             name = sent.name
-            process = self.start("--", *self.train(name, "--max-steps", 1000000, ranks=1))
+            process = self.start("--", *self.command(name))
             self.wait_for_checkpoint(name, process)
             process.send_signal(sent)
-            text = self.end_of(process)
-            self.assertEqual(process.returncode, 75, text)
+            text = self.end_of(process, 75)
             self.assertIn(f"received {sent.name}; forwarded as SIGUSR1", text)
             status = self.status(name)
             self.assertEqual((status["state"], status["exit_code"], status["retryable"]), ("stopped", 75, True))
             self.assertTrue(os.path.exists(status["last_checkpoint"]))
 
-    def test_a_stop_is_sent_again_until_somebody_hears_it(self):
-        # mpirun drops a signal that comes before its ranks are there.
-        ready = self.path("deaf")
+    def test_a_stop_that_nobody_hears_or_that_ends_the_launcher_is_a_stop(self):
+        # mpirun drops a signal that comes before its ranks are there, and ends with 1 where a batch system signals every process.
+        ready = self.path("ready")
         script = (
             "import os, signal, sys, time\n"
             "heard = []\n"
@@ -196,76 +142,52 @@ class Supervise(support.CommandLineTest):
             "    heard.append(1)\n"
             "    if len(heard) == 3: os._exit(75)\n"
             "signal.signal(signal.SIGUSR1, hear)\n"
-            "open(sys.argv[1], 'w').close()\n"
-            "while True: time.sleep(60)\n"
-        )
-        process = self.start("--", sys.executable, "-c", script, ready)
-        self.wait_for(lambda: os.path.exists(ready), process)
-        process.send_signal(signal.SIGTERM)
-        text = self.end_of(process)
-        self.assertEqual(process.returncode, 75, text)
-        self.assertEqual(text.count("forwarded as"), 1, text)
-
-    def test_a_launcher_that_ends_by_the_same_stop_before_training_is_stopped_too(self):
-        # As where a batch system signals every process: mpirun ends with 1 then.
-        ready = self.path("early")
-        script = (
-            "import os, signal, sys, time\n"
-            "signal.signal(signal.SIGUSR1, signal.SIG_IGN)\n"
             "signal.signal(signal.SIGTERM, lambda *_: os._exit(1))\n"
             "open(sys.argv[1] + '.new', 'w').write(str(os.getpid()))\n"
             "os.rename(sys.argv[1] + '.new', sys.argv[1])\n"
             "while True: time.sleep(60)\n"
         )
-        process = self.start("--", sys.executable, "-c", script, ready)
-        self.wait_for(lambda: os.path.exists(ready), process)
-        process.send_signal(signal.SIGTERM)
-        time.sleep(0.2)
-        os.kill(int(self.read(ready)), signal.SIGTERM)
-        text = self.end_of(process)
-        self.assertEqual(process.returncode, 75, text)
-        self.assertIn("stopped on request", text)
+        for everybody in (False, True):
+            process = self.start("--", sys.executable, "-c", script, ready)
+            self.wait_for(lambda: os.path.exists(ready), process)
+            process.send_signal(signal.SIGTERM)
+            if everybody:
+                time.sleep(0.2)
+                os.kill(int(self.read(ready)), signal.SIGTERM)
+            text = self.end_of(process, 75)
+            self.assertEqual(text.count("forwarded as"), 1, text)
+            self.assertIn("stopped on request", text)
+            os.remove(ready)
 
-    def check_saved(self, name):
+    def check_that_the_job_saves(self, name, process, end):
+        """Calls `end`, which ends the supervisor or takes its terminal away, once the job has saved, and waits for the job."""
+        self.assertTrue(support.wait_for(lambda: self.status(name)["last_checkpoint"], process))
+        end()
+        deadline = time.monotonic() + 60
+        while processes_with(self.path(name)) and time.monotonic() < deadline:
+            time.sleep(0.01)
+        self.assertEqual(processes_with(self.path(name)), [])
         status = self.status(name)
         self.assertEqual((status["state"], status["exit_code"]), ("stopped", 75), status)
-        self.assertEqual(status["last_checkpoint"], self.path(name, f"checkpoint-{status['step']:08d}.h5"))
-        self.assertTrue(os.path.exists(status["last_checkpoint"]))
-
-    def check_that_the_job_saves(self, name, ranks, end):
-        """Starts a supervisor as the leader of a session on a terminal, lets `end` end it, and waits for the job.
-        Returns what the supervisor ended with."""
-        words = [support.SUPERVISE, "--", *self.train(name, "--max-steps", 1000000, ranks=ranks)]
-        supervisor, terminal = pty.fork()
-        if supervisor == 0:
-            signal.signal(signal.SIGHUP, signal.SIG_DFL)
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            os.execvpe(words[0], words, support.environment())
-        shown = Shown(terminal)
-        try:
-            self.assertTrue(shown.until(lambda: self.status(name)["last_checkpoint"]), shown.text)
-            end(supervisor, shown)
-            self.assertTrue(shown.until(lambda: not processes_with(self.path(name))), shown.text)
-            self.check_saved(name)
-        finally:
-            os.kill(supervisor, signal.SIGKILL)
-            ended = os.waitpid(supervisor, 0)[1]
-            shown.close()
-        return os.waitstatus_to_exitcode(ended)
+        self.assertEqual(status["last_checkpoint"], self.checkpoint(name, status["step"]))
 
     def test_a_job_saves_though_its_supervisor_is_killed(self):
-        for ranks in (1, 2) if support.MPIEXEC else (1,):
-            ended = self.check_that_the_job_saves(f"orphan{ranks}", ranks, lambda process, _: os.kill(process, signal.SIGKILL))
-            self.assertEqual(ended, -signal.SIGKILL)
+        process = self.start("--", *self.command("orphan", ranks=2 if support.MPIEXEC else 1))
+        self.check_that_the_job_saves("orphan", process, process.kill)
+        process.communicate()
 
     def test_a_lost_terminal_is_a_stop(self):
-        for ranks in (1, 2) if support.MPIEXEC else (1,):
-            # The system sends SIGHUP to the leader and refuses what is written from then on.
-            ended = self.check_that_the_job_saves(f"lost{ranks}", ranks, lambda _, shown: shown.close())
-            self.assertEqual(ended, 75)
+        far, near = pty.openpty()
+        environment = support.environment()
+        process = subprocess.Popen([support.SUPERVISE, "--", *self.command("lost")], stdin=near, stdout=subprocess.DEVNULL, stderr=near, env=environment,
+                                   start_new_session=True, preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0))  # fmt: skip
+        os.close(near)
+        # The system sends SIGHUP to the leader and refuses what is written from then on.
+        self.check_that_the_job_saves("lost", process, lambda: os.close(far))
+        self.assertEqual(process.wait(timeout=60), 75)
 
     def test_an_ignored_hangup_is_none(self):
-        process = self.start("--", *self.train("nohup", "--max-steps", 1000000, ranks=1), hangup=signal.SIG_IGN)
+        process = self.start("--", *self.command("nohup"), hangup=signal.SIG_IGN)
         self.wait_for_checkpoint("nohup", process)
         [_, [rank]] = self.processes("nohup", process)
         for pid in (process.pid, rank):
@@ -273,62 +195,46 @@ class Supervise(support.CommandLineTest):
         seen = self.status("nohup")["last_checkpoint"]
         self.wait_for(lambda: self.status("nohup")["last_checkpoint"] != seen, process)
         process.send_signal(signal.SIGTERM)
-        text = self.end_of(process)
-        self.assertEqual(process.returncode, 75, text)
+        text = self.end_of(process, 75)
         self.assertNotIn("SIGHUP", text)
 
-    def test_a_fatal_end_is_not_tried_again(self):
-        process = self.start("--", support.BINARY, "train", "--corpus", self.path("none.h5"), "--model-dir", "m")
-        text = self.end_of(process)
-        self.assertEqual(process.returncode, 66, text)
-        self.assertEqual(text.count("supervise: started"), 1, text)
-        self.assertIn("giving up: the command ended with 66", text)
-
-    def test_codes_of_a_launcher_and_of_the_shell_before_training_began_are_fatal(self):
-        for code in (1, 127):
-            process = self.start(*SHELL, f"exit {code}")
-            text = self.end_of(process)
-            self.assertEqual((process.returncode, text.count("supervise: started")), (code, 1), text)
-
-    def test_retryable_ends_are_counted(self):
-        for ending, code in (("exit 69", 69), ("exit 74", 74), ("kill -9 $$", 137), ("exit 137", 137), ("exit 141", 141)):
-            process = self.start("--max-restarts", 2, *SHELL, ending)
-            text = self.end_of(process)
-            self.assertEqual((process.returncode, text.count("supervise: started")), (code, 3), text)
-            self.assertIn("restart 2 of 2 in 0.2 s", text)
-            self.assertIn("giving up after 2 restarts without a new checkpoint", text)
-
-    def test_starts_that_come_no_further_are_counted(self):
-        train = self.train("still", "--max-steps", 1, ranks=1)
-        process = self.start("--max-restarts", 2, *SHELL, '"$@"; exit 74', "sh", *train)
-        text = self.end_of(process)
-        self.assertEqual((process.returncode, text.count("supervise: started")), (74, 3), text)
-        self.assertIn("giving up after 2 restarts without a new checkpoint", text)
+    def test_ends_that_are_tried_again_and_ends_that_are_not(self):
+        gone = support.command("train", "--corpus", self.path("none.h5"), "--model-dir", "m")
+        for words, code, starts in (
+            (["--", *gone], 66, 1),
+            ([*SHELL, "exit 1"], 1, 1),  # a launcher, before training began
+            ([*SHELL, "exit 127"], 127, 1),
+            ([*SHELL, "exit 69"], 69, 3),
+            ([*SHELL, "exit 74"], 74, 3),
+            ([*SHELL, "kill -9 $$"], 137, 3),
+            ([*SHELL, "exit 141"], 141, 3),
+            ([*SHELL, '"$@"; exit 74', "sh", *self.command("still", steps=1)], 74, 3),  # comes no further
+        ):
+            process = self.start("--max-restarts", 2, *words)
+            text = self.end_of(process, code)
+            self.assertEqual(text.count("supervise: started"), starts, text)
+            self.assertIn("giving up after 2 restarts without a new checkpoint" if starts > 1 else f"giving up: the command ended with {code}", text)
 
     def test_the_folder_may_stand_in_the_file_of_options(self):
         """Two steps more a start, each of which is killed but the last: each comes to a new checkpoint."""
         folder = self.path("filed")
-        config = self.path("filed.ini")
-        self.write("filed.ini", f"model-dir = {folder}\nsave-every = 1\n".encode())
-        words = ["--corpus", self.corpus, "--config", config, *OPTIONS[: OPTIONS.index("--save-every")], "--save-every", "1"]
+        config = self.write("filed.ini", f"model-dir = {folder}\n")
+        words = support.later_win(*self.train("filed", save_every=1)[1:], "--config", config)
+        at = words.index("--model-dir")
         script = 'n=$(ls "$0" 2>/dev/null | grep -c "^checkpoint.*h5$"); "$@" --keep-checkpoints 20 --max-steps $((n + 2)); [ $n -ge 8 ] || kill -9 $$'
         for option in ([], ["--model-dir", self.path("none")]):  # what is told to it counts
-            process = self.start("--max-restarts", 2, *option, *SHELL, script, folder, *support.command("train", *words))
-            text = self.end_of(process)
-            self.assertEqual(process.returncode, 0 if not option else 137, text)
+            train = support.command("train", *words[:at], *words[at + 2 :])
+            process = self.start("--max-restarts", 2, *option, *SHELL, script, folder, *train)
+            text = self.end_of(process, 0 if not option else 137)
             self.assertEqual("restart 2 of 2" in text, bool(option), text)
-            self.assertNotIn("names no run folder", text)
             shutil.rmtree(folder)
-        process = self.start("--max-restarts", 0, *SHELL, "exit 74")
-        self.assertIn("the command names no run folder", self.end_of(process))
 
     def test_processes_that_the_command_leaves_are_ended(self):
         mark = f"{time.time_ns()}"
         code = "import sys, time; time.sleep(600)"
         left = f"{sys.executable} -c '{code}' {mark} & exit 3"
         process = self.start(*SHELL, left)
-        text = self.end_of(process)
-        self.assertEqual(process.returncode, 3, text)
+        text = self.end_of(process, 3)
         self.assertIn("ended 1 processes left by the command", text)
         self.assertEqual(processes_with(mark), [])
 
@@ -345,9 +251,8 @@ class Supervise(support.CommandLineTest):
         return path
 
     def test_a_launcher_that_lives_on_after_its_ranks_is_ended(self):
-        steps = ["--max-steps", STEPS]
         options = ["--back-off", 0.1, "--launcher-timeout", 1, "--"]
-        process = self.start(*options, self.launcher("hung"), *self.train("outlived", *steps, ranks=1))
+        process = self.start(*options, self.launcher("hung"), *self.command("outlived", steps=STEPS))
         self.wait_for_checkpoint("outlived", process)
         os.kill(self.status("outlived")["pid"], signal.SIGKILL)
         text = self.end_of(process)
@@ -360,32 +265,17 @@ class Supervise(support.CommandLineTest):
 
     def test_the_end_of_the_run_counts_and_not_that_of_its_launcher(self):
         options = ["--back-off", 0.1, "--max-restarts", 0, "--launcher-timeout", 1, "--"]
-        process = self.start(*options, self.launcher("asked"), *self.train("stopped", "--max-steps", 1000000, ranks=1))
+        process = self.start(*options, self.launcher("asked"), *self.command("stopped"))
         self.wait_for(lambda: self.status("stopped")["state"] == "running", process)
         os.kill(self.status("stopped")["pid"], signal.SIGUSR1)
-        text = self.end_of(process)
-        self.assertEqual(process.returncode, 75, text)
+        text = self.end_of(process, 75)
         self.assertIn("it is killed", text)
         self.assertIn("the command ended with 75; stopped at step", text)
 
     def test_a_script_that_goes_on_after_training_is_left_alone(self):
-        train = self.train("quiet", "--max-steps", 1, ranks=1)
-        script = ["sh", "-c", '"$@"; sleep 4; exit 0', "sh"]
-        process = self.start("--launcher-timeout", 1, "--", *script, *train)
-        text = self.end_of(process)
-        self.assertEqual(process.returncode, 0, text)
-        self.assertNotIn("has had no rank", text)
-        busy = self.launcher("busy", "sleep 4")  # it has a child
-        process = self.start("--launcher-timeout", 1, "--", busy, *train)
-        text = self.end_of(process)
-        self.assertEqual(process.returncode, 0, text)
-        self.assertNotIn("has had no rank", text)
-
-    def test_open_mpi_is_told_not_to_sleep_before_it_ends_ranks(self):
-        show = ["--", "sh", "-c", "echo timeout $OMPI_MCA_odls_base_sigkill_timeout"]
-        for variables, timeout in (({}, b"0"), ({"OMPI_MCA_odls_base_sigkill_timeout": 7}, b"7")):
-            told = subprocess.run([support.SUPERVISE, *show], capture_output=True, check=True, env=support.environment(**variables))
-            self.assertEqual(told.stdout, b"timeout " + timeout + b"\n")
+        train = self.command("quiet", steps=1)
+        for words in (["sh", "-c", '"$@"; sleep 4; exit 0', "sh", *train], [self.launcher("busy", "sleep 4"), *train]):  # the second has a child
+            self.assertNotIn("has had no rank", self.end_of(self.start("--launcher-timeout", 1, "--", *words), 0))
 
     def test_a_signal_in_a_pause_ends_it(self):
         process = self.start("--back-off", 300, "--", "sh", "-c", "exit 69")
@@ -402,11 +292,8 @@ class Supervise(support.CommandLineTest):
     def test_commands_that_cannot_be_started(self):
         for words, code, says in ((["--"], 64, "no command given"), (["--", "no-such-program"], 66, "cannot start no-such-program"),
                                   (["--back-of", 1], 64, "unknown option --back-of"), (["--back-off", "x"], 64, "needs a number")):  # fmt: skip
-            text = self.end_of(process := self.start(*words))
-            self.assertEqual(process.returncode, code, text)
-            self.assertIn(says, text)
-
-    def test_help_behind_two_dashes_is_of_the_command(self):
+            self.assertIn(says, self.end_of(self.start(*words), code))
+        # Help behind two dashes is of the command.
         output = subprocess.run([support.SUPERVISE, "--", support.BINARY, "train", "--help"], capture_output=True, check=True).stdout
         self.assertIn(b"ventris train", output)
 

@@ -107,14 +107,6 @@ class Tie(support.RunTest):
         self.refuse(78, "translate", "--model", self.models["one-decoder"], "--model", self.models["two-decoder"], stdin=text,
                     says=["one vocabulary for both sides", "the second one for each"])  # fmt: skip
 
-    def test_tables_are_frozen_by_name(self):
-        before = support.parameters(self.last("two-none"))
-        for number, frozen in enumerate((["source_embedding"], ["output/weight"], ["source_embedding", "encoder/*"])):
-            self.succeed(*self.words(f"frozen-{number}", "two", "--freeze", *frozen, tie="none", init=self.models["two-none"], max_steps=2))
-            after = support.parameters(self.checkpoint(f"frozen-{number}", 2))
-            for parameter in TABLES["none"]:
-                self.assertEqual(numpy.array_equal(before[parameter], after[parameter]), parameter in frozen, (frozen, parameter))
-
     def test_a_run_begins_with_tables_that_were_one(self):
         tied, _ = self.begin("tied", "one")
         for tie, model in (("decoder", self.path("tied")), ("none", self.path("tied")), ("none", self.models["one-decoder"])):
@@ -154,24 +146,6 @@ class Tie(support.RunTest):
             for parameter in ours:
                 if not parameter.endswith("_embedding"):
                     self.assertTrue(numpy.array_equal(ours[parameter], theirs[parameter]), parameter)
-
-    def test_vectors_for_each_side(self):
-        vector = " ".join(["0.5"] * 32)
-        files = [self.write(side + ".txt", f"{word} {vector}\n") for side, word in (("source", "the"), ("target", "\u2581"))]
-        plain, _ = self.begin("plain", "two", tie="none")
-        found, said = self.begin("vectors", "two", "--init-embeddings", *files, tie="none")
-        for table in TABLES["none"]:
-            changed = (found[table] != plain[table]).any(axis=1).sum()
-            self.assertEqual(changed, 1 if table.split("_")[0] in ("source", "target") else 0, table)
-        both, _ = self.begin("vectors-of-one", "one", tie="decoder", init_embeddings=files[0])
-        for table in TABLES["decoder"]:
-            self.assertEqual(int((both[table] == both[table][:, :1]).all(axis=1).sum()), 1, table)
-        for corpus, given, says in (
-            ("two", files[:1], ["--init-embeddings", "give two files"]),
-            ("one", files, ["--tie all", "give one file"]),
-            ("two", [*files, files[0]], ["--init-embeddings is 3 files"]),
-        ):
-            self.refuse(78, *self.words("refused", corpus, "--init-embeddings", *given), says=says)
 
 
 if __name__ == "__main__":

@@ -69,13 +69,6 @@ class TokenizerOptions(support.RunTest):
         model, _, _ = self.trained(corpus, "symbols")
         self.translate_score_and_evaluate(model, source, target)
 
-    def test_a_symbol_that_another_program_cuts_otherwise_is_not_exported_to_it(self):
-        corpus, _ = self.prepare("--vocab-size", support.VOCABULARY, "--user-symbols", ">>de<<")
-        model, _, _ = self.trained(corpus, "symbol", layer_norm_epsilon=1e-5)
-        words = ("export", "--model", model, "--output", self.path("exported"), "--format")
-        self.refuse(78, *words, "huggingface", says=["cannot carry the symbol '>>de<<'", "<2de>"])
-        self.succeed(*words, "ctranslate2")
-
     def test_what_cannot_be_is_refused(self):
         words = ("prepare", "--train-sets", self.demo_path("train.en"), self.demo_path("train.de"), "--output", self.path("out.h5"))
         given = self.write("words.txt", "der\ndie\n")
@@ -132,6 +125,13 @@ class TokenizerOptions(support.RunTest):
         self.succeed(*export, self.path("w.safetensors"))
         self.succeed("import", "--input", self.path("w.safetensors"), "--output", self.path("back.h5"))
         self.assertEqual(self.scores(self.path("back.h5"), *small), scored)
+
+    def test_a_symbol_that_another_program_cuts_otherwise_is_not_exported_to_it(self):
+        corpus, _ = self.prepare("--vocab-size", support.VOCABULARY, "--user-symbols", ">>de<<")
+        model, _, _ = self.trained(corpus, "symbol", layer_norm_epsilon=1e-5)
+        words = ("export", "--model", model, "--output", self.path("exported"), "--format")
+        self.refuse(78, *words, "huggingface", says=["cannot carry the symbol '>>de<<'", "<2de>"])
+        self.succeed(*words, "ctranslate2")
 
 
 if __name__ == "__main__":
