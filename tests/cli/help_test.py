@@ -8,8 +8,6 @@ import unittest
 
 import support
 
-SHELLS = ("bash", "zsh", "fish")
-
 
 def commands():
     return support.run("help", "--commands").stdout.decode().split()

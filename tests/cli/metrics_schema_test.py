@@ -13,7 +13,6 @@ try:
 except ImportError:
     jsonschema = None
 
-SCHEMA = os.path.join(support.SOURCE_DIR, "docs", "metrics.schema.json")
 
 
 def source(*path):

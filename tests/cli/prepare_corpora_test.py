@@ -4,7 +4,6 @@
 import json
 import os
 import re
-import unicodedata
 import unittest
 
 import h5py
@@ -26,11 +25,6 @@ def sentences(file):
 def texts(file):
     text, offsets = file["train/text"][:].tobytes(), file["train/text_offsets"][:]
     return [text[begin:end].decode() for begin, end in zip(offsets, offsets[1:], strict=False)]
-
-
-def letters(line):
-    kept = [c for c in line.lower() if not c.isspace() and unicodedata.category(c)[0] != "P" and unicodedata.category(c) != "Nd"]
-    return "".join(kept) or line
 
 
 class PrepareCorpora(support.CommandLineTest):
@@ -154,56 +148,6 @@ class PrepareCorpora(support.CommandLineTest):
             (["a\tb", "a\tb\t1"], "bad.tsv:2: the line has 3 columns; expected 2"),
         ):
             self.refused(65, "--train-tsv", "c", self.put_lines("bad.tsv", lines), "--tokenizer-model", self.model, says=says)
-
-    def test_every_reason_for_leaving_out_a_pair_is_counted(self):
-        english, german = (self.lines(f"train.{side}", 0, 200) for side in ("en", "de"))
-        valid = [self.put_lines(f"valid.{side}", self.lines(f"train.{side}", 0, 3)) for side in ("en", "de")]
-        held_out = self.put_lines("test.de", [german[20], "", german[21].upper()])
-        pairs = list(zip(english, german, strict=True))
-        first = [*pairs[:120], ("", "leer"), (english[40].upper() + " !", german[40]), pairs[50], ("7 8", "9")]
-        first += [("7 8", "9"), (english[60], "seven " * 300), ("one " * 30, "ein")]
-        second = [*pairs[100:200], (english[1], "etwas neuer Text"), ("some new text", german[2] + "?")]
-        files = []
-        for name, rows in (("one", first), ("two", second)):
-            files += ["--train-set", name, *(self.put_lines(f"{name}.{side}", [row[i] for row in rows]) for i, side in enumerate(("en", "de")))]
-        for duplicates, overlap in (("none", "exact"), ("exact", "near"), ("near", "none")):
-            with self.subTest(duplicates=duplicates, overlap=overlap):
-                more = ("--overlap-files", held_out) if overlap != "none" else ()
-                report = self.prepare(
-                    *files, "--valid-sets", *valid, "--drop-duplicates", duplicates, "--drop-overlap", overlap, *more,
-                    "--max-length", 200, "--max-length-ratio", 6, "--keep-text",
-                )  # fmt: skip
-                forms = {"none": None, "exact": lambda line: line, "near": letters}
-                alike, held = forms[duplicates], forms[overlap]
-                lines = {held(line) for path in (*valid, held_out) for line in self.read(path).decode().split("\n") if line} if held else set()
-                seen, kept, expected = set(), [], []
-                for rows in (first, second):
-                    counts = dict.fromkeys(("empty", "overlap", "too_long", "bad_ratio", "duplicate", "near_duplicate"), 0)
-                    for source, target in rows:
-                        key = (alike(source), alike(target)) if alike else None
-                        if not source or not target:
-                            reason = "empty"
-                        elif held and (held(source) in lines or held(target) in lines):
-                            reason = "overlap"
-                        elif "seven seven" in target:
-                            reason = "too_long"
-                        elif "one one" in source:
-                            reason = "bad_ratio"
-                        elif key in seen:
-                            reason = "duplicate" if duplicates == "exact" else "near_duplicate"
-                        else:
-                            kept += [source, target]
-                            if alike:
-                                seen.add(key)
-                            continue
-                        counts[reason] += 1
-                    expected.append(counts)
-                found = [{key: corpus[f"dropped_{key}"] for key in expected[0]} for corpus in report["corpora"]]
-                self.assertEqual(found, expected)
-                self.assertEqual(report["train"]["pairs"], len(kept) // 2)
-                with self.open() as file:
-                    self.assertEqual(texts(file), kept)
-        self.refused(64, *files, "--overlap-files", held_out, "--tokenizer-model", self.model, says="--drop-overlap")
 
     def test_names_and_groups(self):
         files = self.side_files("some", 0, 20)

@@ -86,38 +86,6 @@ class Prepare(support.CommandLineTest):
         self.assertEqual((entry["min"], entry["max"]), (tokens.min(), tokens.max()))
         self.assertAlmostEqual(entry["mean"], tokens.mean(), places=6)
 
-    def test_same_input_gives_the_same_bytes_whatever_the_form(self):
-        halves = []
-        for part, lines in (("1", slice(0, 150)), ("2", slice(150, None))):
-            for side in ("en", "de"):
-                text = b"".join(self.read(self.demo_path(f"train.{side}")).splitlines(True)[lines])
-                halves.append(self.write(f"{part}.{side}.gz", gzip.compress(text)))
-        self.succeed("prepare", "--train-sets", *halves, "--vocab-size", support.VOCABULARY, "--output", self.path("gz.h5"), "--threads", 1)
-        with h5py.File(self.corpus, "r") as plain, h5py.File(self.path("gz.h5"), "r") as zipped:
-            for name in ("train/tokens", "train/offsets", "tokenizer"):
-                self.assertTrue(numpy.array_equal(plain[name][:], zipped[name][:]), name)
-
-    def test_a_unigram_model_depends_on_the_text_alone(self):
-        files = []
-        for threads in (1, 2):
-            sides = self.demo_path("train.en"), self.demo_path("train.de")
-            self.succeed(*self.prepare(*sides, "--tokenizer", "unigram", "--vocab-size", support.VOCABULARY, "--threads", threads))
-            files.append(self.read(self.path("out.h5")))
-        self.assertEqual(*files)
-        with h5py.File(self.path("out.h5"), "r") as unigram:
-            self.assertEqual(json.loads(unigram.attrs["tokenizer_origin"])["kind"], "unigram")
-        os.remove(self.path("out.h5"))
-
-    def test_damaged_and_forged_files_are_refused_by_name(self):
-        whole = self.read(self.corpus)
-        flipped = bytearray(whole)
-        flipped[len(whole) // 2] ^= 0x10
-        files = [self.write(name, text) for name, text in (("flipped.h5", bytes(flipped)), ("short.h5", whole[:1000]), ("text.h5", b"no HDF5\n"))]
-        files.append(os.path.join(support.SOURCE_DIR, "tests/fuzz/seeds/refused_corpus/crashes_the_library.h5"))
-        for file in files:
-            self.refuse(65, "inspect", file, "--verify", says=file)
-            self.refuse(65, "train", "--corpus", file, "--model-dir", self.path("m"), says=file)
-
 
 if __name__ == "__main__":
     unittest.main(verbosity=2)

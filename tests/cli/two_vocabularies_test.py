@@ -74,14 +74,6 @@ class PrepareTwoVocabularies(support.CommandLineTest):
                     expected = subprocess.run(words, stdin=lines, capture_output=True, check=True).stdout.decode()
                 self.assertEqual(found[side], [[int(token) for token in line.split()] for line in expected.splitlines()])
 
-    def test_models_are_given_or_taken_from_a_file(self):
-        expected = train_ids(self.output)
-        output = self.path("given.h5")
-        for options, of in ((self.given, "source.model"), (("--tokenizer-from", self.output), "two.h5")):
-            self.succeed(*self.words(*options, output=output))
-            self.assertEqual(train_ids(output), expected)
-            self.assertEqual(origin(output, "source"), {"given": of})
-
     def test_contradictions(self):
         for options, says in (
             (self.two[:2], "--source-vocab-size needs --target-vocab-size"),

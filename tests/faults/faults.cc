@@ -133,48 +133,72 @@ void closed(int fd) {
 }  // namespace
 
 #define NEXT(name) static const auto real = next(&::name, #name)
-#define MODE                                   \
-  va_list arguments;                           \
-  va_start(arguments, flags);                  \
-  const auto mode = va_arg(arguments, mode_t); \
-  va_end(arguments)
+
+// Calls that exist for sizes of 64 bits too.
+#define OPEN(name)                                                                           \
+  int name(const char* path, int flags, ...) {                                               \
+    NEXT(name);                                                                              \
+    va_list arguments;                                                                       \
+    va_start(arguments, flags);                                                              \
+    const auto mode = va_arg(arguments, mode_t);                                             \
+    va_end(arguments);                                                                       \
+    return opened(resolved(AT_FDCWD, path), flags, [&] { return real(path, flags, mode); }); \
+  }
+#define OPEN_AT(name)                                                                              \
+  int name(int folder, const char* path, int flags, ...) {                                         \
+    NEXT(name);                                                                                    \
+    va_list arguments;                                                                             \
+    va_start(arguments, flags);                                                                    \
+    const auto mode = va_arg(arguments, mode_t);                                                   \
+    va_end(arguments);                                                                             \
+    return opened(resolved(folder, path), flags, [&] { return real(folder, path, flags, mode); }); \
+  }
+#define OPEN_STREAM(name)                                               \
+  FILE* name(const char* path, const char* mode) {                      \
+    NEXT(name);                                                         \
+    return opened_stream(path, mode, [&] { return real(path, mode); }); \
+  }
+#define WRITE_AT(name, place)                                           \
+  ssize_t name(int fd, const void* data, size_t bytes, place offset) {  \
+    NEXT(name);                                                         \
+    return written(                                                     \
+        fd, bytes, [&](size_t n) { return real(fd, data, n, offset); }, \
+        [&](size_t n) { record_write(fd, data, n, offset); });          \
+  }
+#define TRUNCATE(name, size)                                        \
+  int name(int fd, size length) noexcept {                          \
+    NEXT(name);                                                     \
+    return truncated(fd, length, [&] { return real(fd, length); }); \
+  }
+#define SYNC(name)                               \
+  int name(int fd) {                             \
+    NEXT(name);                                  \
+    return synced(fd, [&] { return real(fd); }); \
+  }
+#define REMOVE(name)                                                                              \
+  int name(const char* path) noexcept {                                                           \
+    NEXT(name);                                                                                   \
+    return renamed("unlink", "unlink", "", resolved(AT_FDCWD, path), [&] { return real(path); }); \
+  }
 
 extern "C" {
 
-int open(const char* path, int flags, ...) {
-  NEXT(open);
-  MODE;
-  return opened(resolved(AT_FDCWD, path), flags, [&] { return real(path, flags, mode); });
-}
-
-int open64(const char* path, int flags, ...) {
-  NEXT(open64);
-  MODE;
-  return opened(resolved(AT_FDCWD, path), flags, [&] { return real(path, flags, mode); });
-}
-
-int openat(int folder, const char* path, int flags, ...) {
-  NEXT(openat);
-  MODE;
-  return opened(resolved(folder, path), flags, [&] { return real(folder, path, flags, mode); });
-}
-
-int openat64(int folder, const char* path, int flags, ...) {
-  NEXT(openat64);
-  MODE;
-  return opened(resolved(folder, path), flags, [&] { return real(folder, path, flags, mode); });
-}
-
+OPEN(open)
+OPEN(open64)
+OPEN_AT(openat)
+OPEN_AT(openat64)
 // Streams of the C++ library open and close their files in this way.
-FILE* fopen(const char* path, const char* mode) {
-  NEXT(fopen);
-  return opened_stream(path, mode, [&] { return real(path, mode); });
-}
-
-FILE* fopen64(const char* path, const char* mode) {
-  NEXT(fopen64);
-  return opened_stream(path, mode, [&] { return real(path, mode); });
-}
+OPEN_STREAM(fopen)
+OPEN_STREAM(fopen64)
+WRITE_AT(pwrite, off_t)
+WRITE_AT(pwrite64, off64_t)
+TRUNCATE(ftruncate, off_t)
+TRUNCATE(ftruncate64, off64_t)
+SYNC(fsync)
+SYNC(fdatasync)
+REMOVE(rmdir)
+REMOVE(unlink)
+REMOVE(remove)
 
 int close(int fd) {
   NEXT(close);
@@ -201,40 +225,6 @@ ssize_t writev(int fd, const struct iovec* pieces, int count) {
   if (!matches(fd)) return call();
   return counted("write", name_of(fd), call,
                  [&](ssize_t n) { record_write(fd, pieces, count, static_cast<size_t>(n)); });
-}
-
-ssize_t pwrite(int fd, const void* data, size_t bytes, off_t offset) {
-  NEXT(pwrite);
-  return written(
-      fd, bytes, [&](size_t n) { return real(fd, data, n, offset); },
-      [&](size_t n) { record_write(fd, data, n, offset); });
-}
-
-ssize_t pwrite64(int fd, const void* data, size_t bytes, off64_t offset) {
-  NEXT(pwrite64);
-  return written(
-      fd, bytes, [&](size_t n) { return real(fd, data, n, offset); },
-      [&](size_t n) { record_write(fd, data, n, offset); });
-}
-
-int ftruncate(int fd, off_t length) noexcept {
-  NEXT(ftruncate);
-  return truncated(fd, length, [&] { return real(fd, length); });
-}
-
-int ftruncate64(int fd, off64_t length) noexcept {
-  NEXT(ftruncate64);
-  return truncated(fd, length, [&] { return real(fd, length); });
-}
-
-int fsync(int fd) {
-  NEXT(fsync);
-  return synced(fd, [&] { return real(fd); });
-}
-
-int fdatasync(int fd) {
-  NEXT(fdatasync);
-  return synced(fd, [&] { return real(fd); });
 }
 
 // Counts where it is asked for by name alone.
@@ -290,24 +280,9 @@ int mkdirat(int folder, const char* path, mode_t mode) noexcept {
   return renamed("mkdir", "mkdir", "", resolved(folder, path), [&] { return real(folder, path, mode); });
 }
 
-int rmdir(const char* path) noexcept {
-  NEXT(rmdir);
-  return renamed("unlink", "unlink", "", resolved(AT_FDCWD, path), [&] { return real(path); });
-}
-
-int unlink(const char* path) noexcept {
-  NEXT(unlink);
-  return renamed("unlink", "unlink", "", resolved(AT_FDCWD, path), [&] { return real(path); });
-}
-
 int unlinkat(int folder, const char* path, int flags) noexcept {
   NEXT(unlinkat);
   return renamed("unlink", "unlink", "", resolved(folder, path), [&] { return real(folder, path, flags); });
-}
-
-int remove(const char* path) noexcept {
-  NEXT(remove);
-  return renamed("unlink", "unlink", "", resolved(AT_FDCWD, path), [&] { return real(path); });
 }
 
 // Names that are told by a number of zeros: a test can be there before the program.

@@ -47,7 +47,7 @@ def find_again(log):
         change = wanted.add if entry["result"] == "survived" else wanted.discard
         change((entry["file"], entry["before"], entry["after"]))
     for path in sorted({key[0] for key in wanted}):
-        here = mutation.Source(path, (ROOT / path).read_text(encoding="utf-8")).mutations()
+        here = mutation.mutations(path, (ROOT / path).read_text(encoding="utf-8"))
         for one in itertools.chain.from_iterable(here.values()):
             if one.key() in wanted:
                 wanted.discard(one.key())

@@ -76,7 +76,7 @@ class Plan:
             for path in sources(root, folder):
                 text = (root / path).read_text(encoding="utf-8")
                 lines[folder] += text.count("\n")
-                for name, places in mutation.Source(path, text).mutations().items():
+                for name, places in mutation.mutations(path, text).items():
                     found[name] += places
             self.queues[folder] = order(found, f"{seed} {folder}")
         self.lines = lines
