@@ -164,15 +164,11 @@ class Campaign:
 
     def stacks(self, name):
         """The stacks of the processes of a job that hangs."""
-        told = []
-        for process in self.surroundings.processes(name):
-            gdb = ["gdb", "-p", str(process), "-batch", "-ex", "thread apply all bt 12"]
-            if shutil.which("gdb"):
-                result = subprocess.run(gdb, check=False, capture_output=True, text=True)
-                told.append(f"process {process}:\n{result.stdout}")
-            else:
-                told.append(f"process {process}")
-        return "\n".join(told)
+        gdb = ("gdb", "-batch", "-ex", "thread apply all bt 12", "-p")
+        processes = self.surroundings.processes(name)
+        if not shutil.which("gdb"):
+            return f"processes {processes}"
+        return "\n".join(subprocess.run([*gdb, str(process)], check=False, capture_output=True, text=True).stdout for process in processes)
 
     # Checks of a run folder
 

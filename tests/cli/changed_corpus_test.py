@@ -3,7 +3,6 @@
 
 import json
 import os
-import shutil
 import signal
 import unittest
 
@@ -54,15 +53,6 @@ class ChangedCorpus(support.RunTest):
         size = os.path.getsize(self.corpus)
         for filling in (b"\x5a", b"\x00"):
             self.change_while_training(lambda path: write_over(path, filling * size))  # noqa: B023
-
-    def test_another_corpus_copied_over_it(self):
-        other = self.path("other.h5")
-        text = [self.path("short.en"), self.path("short.de")]
-        for path, name in zip(text, ("train.en", "train.de")):
-            with open(path, "wb") as file:
-                file.write(b"".join(self.read(self.demo_path(name)).splitlines(keepends=True)[::7]))
-        self.succeed("prepare", "--train-sets", *text, "--vocab-size", support.VOCABULARY, "--threads", 1, "--output", other)
-        self.change_while_training(lambda path: shutil.copyfile(other, path))
 
     @unittest.skipUnless(support.MPIEXEC, "built without MPI")
     def test_ranks_end_alike(self):

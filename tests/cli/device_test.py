@@ -154,7 +154,7 @@ class EmulatedDevice(DeviceTest):
             self.succeed_on_device(*command, "--output", files[1])
             self.assert_equal_parameters(*files)
         # A run goes on on the other kind of device.
-        self.succeed(*self.train("cuda", max_steps=6, device="cpu"))
+        self.succeed(*self.train("cuda", max_steps=6, device="cpu", ema=0.5))
 
     @unittest.skipUnless(support.MPIEXEC, "built without MPI")
     def test_two_ranks_have_the_losses_of_the_cpu(self):

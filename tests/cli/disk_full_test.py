@@ -65,21 +65,6 @@ class DiskFull(support.CommandLineTest):
                 subprocess.run(["mount", "-o", f"remount,size={4 * self.bytes}", folder], check=True)
                 self.succeed(*train(self.corpus, run, 4))
 
-    def test_a_size_that_is_not_known_before_is_no_promise(self):
-        model = self.path("exported")
-        self.succeed(*train(self.corpus, model, 1))
-        folder = self.mount("weights", self.bytes // 8)
-        for output_format in ("hdf5", "safetensors"):
-            result = support.run("export", "--model", model, "--format", output_format, "--output", os.path.join(folder, "w"))
-            self.assertEqual(result.returncode, 74, result.stderr)
-            self.assertRegex(result.stderr.decode(), r"The file needs at least \d+ bytes, of which \d+ are on the disk")
-
-    def test_a_disk_with_room_for_no_checkpoint(self):
-        folder = self.mount("small", self.bytes // 2)
-        result = support.run(*train(self.corpus, os.path.join(folder, "run"), 2))
-        self.check_message(result, 74, os.path.join(folder, "run", "checkpoint-00000002.h5"))
-        self.assertFalse([name for name in os.listdir(os.path.join(folder, "run")) if ".h5" in name])
-
     def test_a_folder_that_may_not_be_written_to(self):
         folder = self.mount("readonly", 4 * self.bytes)
         run = os.path.join(folder, "run")

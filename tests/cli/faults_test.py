@@ -7,7 +7,6 @@ import errno
 import os
 import re
 import shutil
-import subprocess
 import sys
 import unittest
 
@@ -18,11 +17,6 @@ import support
 FAULTS = os.environ.get("VENTRIS_FAULTS", "")
 ALL = os.environ.get("VENTRIS_ALL_FAULTS", "")
 SHARD, SHARDS = map(int, ALL.split("/")) if "/" in ALL else (0, 1)
-MODEL = dict(zip(support.TINY_MODEL[::2], support.TINY_MODEL[1::2]))
-MODEL = {**MODEL, "--decoder-layers": 1, "--d-model": 16, "--d-ff": 16, "--valid-every": 4}
-MODEL = [word for pair in MODEL.items() for word in pair]
-RUN = ["--valid-beam-size", 1, "--valid-max-sentences", 2, "--save-every", 2]
-RUN += ["--keep-checkpoints", 1, "--logical-shards", 2]
 STEPS = 6
 NAMED = {"NAMED_ONLY": 1}  # as where the file system has no files without names
 OLD_STEPS = 4  # of the run that goes on and meets a call that fails
@@ -34,20 +28,22 @@ def rank_0(ranks):
 
 
 @unittest.skipUnless(FAULTS, "built with a sanitizer, which wants to be the first library")
-class Faults(support.CommandLineTest):
+class Faults(support.RunTest):
+    MODEL = support.later_win(
+        *(*support.TINY_MODEL, "--decoder-layers", 1, "--d-model", 16, "--d-ff", 16, "--valid-every", 4, "--valid-beam-size", 1),
+        *("--valid-max-sentences", 2, "--save-every", 2, "--keep-checkpoints", 1, "--logical-shards", 2),
+    )
+    CORPUS = {"train_pairs": 100}
+
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        cls.corpus = cls.prepare_demo(train_pairs=100)
         cls.expected = {}
 
     def start(self, name, ranks=1, variables=None, steps=STEPS):
         """Runs the training with faults and returns the result. Ranks that hang are reported by --comm-timeout before the limit
         here ends them."""
-        train = ["train", "--corpus", self.corpus, "--model-dir", self.path(name), "--max-steps", steps, *MODEL, *RUN]
-        return subprocess.run(
-            support.command(*train, ranks=ranks), stdin=subprocess.DEVNULL, capture_output=True,
-            env=support.environment(**variables or {}), timeout=400, check=False)  # fmt: skip
+        return support.run(*self.train(name, max_steps=steps), ranks=ranks, timeout=400, variables=variables)
 
     def faults(self, name, part="", **settings):
         """The variables of the library: tests/faults/README.md. Calls count on files whose path in the run folder begins
@@ -57,20 +53,17 @@ class Faults(support.CommandLineTest):
             named.update(VENTRIS_FAULT_NAMED_ONLY=1)
         return {"LD_PRELOAD": FAULTS, "VENTRIS_FAULT_PREFIX": self.path(name) + part, **named}
 
+    def steps_of(self, name):
+        """The steps of the checkpoints of a run."""
+        return [int(file[11:19]) for file in self.checkpoints(name)]
+
     def digests(self, name):
         """The digests of the parameters of the checkpoints of a run, by step."""
         found = {}
-        for step, path in self.checkpoints(name).items():
-            with h5py.File(path, "r") as file:
+        for step in self.steps_of(name):
+            with h5py.File(self.checkpoint(name, step), "r") as file:
                 found[step] = file.attrs["parameter_digest"].decode()
         return found
-
-    def checkpoints(self, name):
-        """The checkpoints of a run, by step."""
-        if not os.path.isdir(self.path(name)):
-            return {}
-        names = (re.fullmatch(r"checkpoint-(\d+)\.h5", file) for file in sorted(os.listdir(self.path(name))))
-        return {int(match[1]): self.path(name, match[0]) for match in names if match}
 
     def leftovers(self, name):
         return [file for file in os.listdir(self.path(name)) if ".tmp." in file or "damaged" in file]
@@ -96,7 +89,7 @@ class Faults(support.CommandLineTest):
         self.assertEqual(result.returncode, 0, result.stderr)
         message = result.stderr.decode()
         if before:
-            newest = f"{self.path(name)}/checkpoint-{max(before):08}.h5"
+            newest = self.checkpoint(name, max(before))
             self.assertRegex(message, f"resuming from {newest}|nothing to do: {newest} has all {STEPS} steps")
         self.assertEqual(self.digests(name)[STEPS], digests[STEPS], message)
         self.assertEqual(self.read(self.path(name, "best.json")), best)
@@ -124,7 +117,7 @@ class Faults(support.CommandLineTest):
         the first are left. The file best.json is missing, so that it is written, too."""
         self.start("old", ranks, steps=OLD_STEPS)
         self.addCleanup(shutil.rmtree, self.path("old"), ignore_errors=True)
-        self.assertEqual(list(self.checkpoints("old")), [2, OLD_STEPS])
+        self.assertEqual(self.steps_of("old"), [2, OLD_STEPS])
         os.remove(self.path("old", "best.json"))
 
     def begin_with_old(self, name):
@@ -163,7 +156,7 @@ class Faults(support.CommandLineTest):
                 result = self.start(name, ranks, self.faults(name, **{"": "kill"}, AT=number, LOG=log, **settings))
                 # The threads that train and save take turns: what was done is what this run did, not the quiet one.
                 made = self.read(log).decode().splitlines()
-                saved = max(self.checkpoints(name), default=0)
+                saved = max(self.steps_of(name), default=0)
                 before = self.newest(made[:-1], old_steps)
                 self.assertGreaterEqual(len(made), number, result.stderr)
                 if settings.get("VICTIM", 0) == 0:
@@ -175,17 +168,17 @@ class Faults(support.CommandLineTest):
                 self.check_that_it_goes_on(name, ranks)
 
     def test_killed_at_a_call_it_goes_on_from_the_old_or_the_new_checkpoint(self):
-        self.sweep_kills(ranks=1, step=6)
+        self.sweep_kills(ranks=1, step=9)
 
     @unittest.skipUnless(support.MPIEXEC, "built without MPI")
     def test_with_two_ranks_a_kill_of_the_rank_that_saves(self):
         self.make_old(2)
-        self.sweep_kills(ranks=2, step=12, old_steps=OLD_STEPS, mode=NAMED, RANK=0, VICTIM=0, PIDS=self.path("pid"))
+        self.sweep_kills(ranks=2, step=20, old_steps=OLD_STEPS, mode=NAMED, RANK=0, VICTIM=0, PIDS=self.path("pid"))
 
     @unittest.skipUnless(support.MPIEXEC, "built without MPI")
     def test_with_two_ranks_a_kill_of_the_other(self):
         self.make_old(2)
-        self.sweep_kills(ranks=2, step=12, old_steps=OLD_STEPS, RANK=0, VICTIM=1, PIDS=self.path("pid"))
+        self.sweep_kills(ranks=2, step=20, old_steps=OLD_STEPS, RANK=0, VICTIM=1, PIDS=self.path("pid"))
 
     def check_failure(self, result, call, error):
         """The exit code and the message of a run one of whose calls failed."""
@@ -209,7 +202,7 @@ class Faults(support.CommandLineTest):
     def sweep_failures(self, ranks, step, part, faults, check, **settings):
         """Lets calls fail, on the files whose path in the run folder begins with `part`, in a run that begins with `old`."""
         self.make_old(ranks)
-        old = self.read(self.checkpoints("old")[OLD_STEPS])
+        old = self.read(self.checkpoint("old", OLD_STEPS))
         name = f"failing{ranks}"
         log = self.path("failing.calls")
         calls = self.calls_from_old(ranks, part, **settings)
@@ -226,7 +219,7 @@ class Faults(support.CommandLineTest):
                     self.assertGreaterEqual(len(made), number, result.stderr)
                     self.assertFalse(self.leftovers(name))
                     check(result, made, number, getattr(errno, what.removeprefix("short-")))
-                    self.assertEqual(self.read(self.checkpoints(name)[OLD_STEPS]), old)
+                    self.assertEqual(self.read(self.checkpoint(name, OLD_STEPS)), old)
                     self.check_that_it_goes_on(name, ranks)
 
     def sweep_failures_of_a_checkpoint(self, ranks, step):
@@ -251,13 +244,13 @@ class Faults(support.CommandLineTest):
         self.sweep_failures(ranks, step, "", ("ENOSPC", "EIO"), check, **settings)
 
     def test_a_call_of_a_save_that_fails_ends_the_run_and_keeps_the_old_checkpoint(self):
-        self.sweep_failures_of_a_checkpoint(ranks=1, step=12)
+        self.sweep_failures_of_a_checkpoint(ranks=1, step=20)
 
     def test_a_call_on_any_file_of_the_run_that_fails(self):
-        self.sweep_failures_of_any_file(ranks=1, step=12, **NAMED)
+        self.sweep_failures_of_any_file(ranks=1, step=20, **NAMED)
 
     def test_a_call_that_fails_where_files_have_no_names_yet(self):
-        self.sweep_failures_of_any_file(ranks=1, step=16)
+        self.sweep_failures_of_any_file(ranks=1, step=24)
 
     @unittest.skipUnless(support.MPIEXEC, "built without MPI")
     def test_with_two_ranks_a_call_that_fails(self):

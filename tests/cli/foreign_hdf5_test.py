@@ -117,19 +117,6 @@ class ForeignHdf5(support.CommandLineTest):
         self.succeed("inspect", path)
         self.assertIn(b"verified", self.succeed("inspect", path, "--verify"))
 
-    def test_a_file_of_an_unknown_kind_is_refused_by_inspect_as_by_its_readers(self):
-        def other(format):
-            return lambda name, value: format if name == "format" else value
-
-        for format, shown in ((None, "''"), ("another kind", "'another kind'")):
-            path = self.rewritten("corpus.h5", attributes=other(format))
-            self.refuse(65, *self.train(path), says=[path, "not a corpus file"])
-            for more in ([], ["--verify"]):
-                self.refuse(65, "inspect", path, *more, says=[path, "expected a corpus, a checkpoint or a weights file", shown])
-            path = self.rewritten("weights.h5", attributes=other(format))
-            self.refuse(65, "translate", "--model", path, says=[path, "expected a checkpoint or a weights file", shown])
-            self.refuse(65, "inspect", path, says=[path, "expected a corpus, a checkpoint or a weights file", shown])
-
     def test_what_another_program_does_not_keep_is_told_with_what_to_do(self):
         path = self.rewritten("weights.h5", ordered=False)
         self.refuse(65, "inspect", path, says=[path, "cannot list / in the order in which its members were made"])

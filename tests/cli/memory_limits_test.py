@@ -94,20 +94,6 @@ class MemoryLimits(support.CommandLineTest):
                 if result.returncode == 0:
                     break
 
-    def test_commands_on_a_model(self):
-        source, reference = self.demo_path("test.en"), self.demo_path("test.de")
-        steps = [2, *range(64, 104, 8), 400]
-        for arguments in (
-            ["translate", "--model", self.model],
-            ["evaluate", "--model", self.model, "--source", source, "--reference", reference],
-            ["export", "--model", self.model, "--output", self.path("new.h5")],
-            ["import", "--input", self.path("w.safetensors"), "--output", self.path("new.h5")],
-            ["inspect", self.path("w.safetensors"), "--verify"],
-        ):
-            threads = ["--threads", 2] if arguments[0] in ("translate", "evaluate") else []
-            codes = self.check(steps, *arguments, *threads, stdin=b"half past seven\n")
-            self.assertIn(0, codes, arguments[0])
-
 
 if __name__ == "__main__":
     unittest.main(verbosity=2)

@@ -109,17 +109,6 @@ class Mix(support.RunTest):
         part = self.pairs(self.path("quiet"), "--steps", "20:22")
         self.assertEqual(part, [line for line in order if 20 <= line["step"] <= 22])
 
-    def test_inspect_refuses_steps_that_it_cannot_show(self):
-        quiet = self.path("quiet")
-        for words, says in (
-            ((quiet, "--steps", "5:4"), "expected A:B"),
-            ((self.corpus, "--steps", 5), "is for a run folder"),
-            ((quiet, "--corpus", self.corpus), ["--corpus", "--steps"]),
-            ((quiet, "--steps", 5, "--verify"), ["--steps", "--verify"]),
-            ((quiet, "--steps", "60:61"), "is of step 60"),
-        ):
-            self.refuse(64, "inspect", *words, says=says)
-
     def test_the_configuration_of_a_run_has_its_plan(self):
         config = self.path("quiet", "config.json")
         again = ["train", "--config", config, "--model-dir", self.path("again"), "--max-steps", 12]

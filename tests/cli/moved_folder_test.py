@@ -4,7 +4,6 @@
 import os
 import shutil
 import signal
-import time
 import unittest
 
 import support
@@ -68,22 +67,6 @@ class MovedFolder(support.RunTest):
         self.succeed(*self.train("run", max_steps=6, digest_every=1))
         self.assertEqual(len(self.digests("run")), 6)
 
-    def test_nor_does_a_run_that_begins(self):
-        shape = {"d_model": 256, "d_ff": 512}  # whose memory takes a while
-        self.succeed(*self.train("next", max_steps=3, digest_every=1, **shape))
-        for number, delay in enumerate((0, 0.02, 0.08, 0.3)):
-            name = f"begun{number}"
-            process = support.start(support.command(*self.train(name, max_steps=1000000, save_every=5, **shape)))
-            self.addCleanup(process.kill)
-            self.wait_for(lambda name=name: os.path.exists(self.path(name, ".lock")), process)
-            time.sleep(delay)
-            os.rename(self.path(name), self.path(f"{name}-old"))
-            os.rename(self.path("next"), self.path(name))
-            before = self.files_of(name)
-            self.end(process, name)
-            self.assertEqual(self.files_of(name), before, delay)
-            os.rename(self.path(name), self.path("next"))
-
     @unittest.skipUnless(FAULTS, "built with a sanitizer, which wants to be the first library")
     def test_a_save_under_way_gets_no_name_in_the_other_folder(self):
         self.succeed(*self.train("other", max_steps=3))
@@ -98,15 +81,6 @@ class MovedFolder(support.RunTest):
         before = self.files_of("saves")
         self.end(process, "saves")
         self.assertEqual(self.files_of("saves"), before)
-
-    def test_two_ranks_end_likewise(self):
-        process = self.start("two", 1, ranks=2)
-        os.rename(self.path("two"), self.path("two-old"))
-        self.succeed(*self.train("fresh", max_steps=3))
-        os.rename(self.path("fresh"), self.path("two"))
-        before = self.files_of("two")
-        self.end(process, "two")
-        self.assertEqual(self.files_of("two"), before)
 
 
 if __name__ == "__main__":

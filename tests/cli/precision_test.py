@@ -45,13 +45,6 @@ class OnTheCpu(PrecisionTest):
         self.assertFalse(os.path.exists(self.path("none")))
         self.refuse(64, "plan", "--corpus", self.corpus, "--precision", "tf32", "--device", "cpu", says=says)
 
-    def test_a_plan_has_the_default_of_its_device(self):
-        for device, expected in (("cpu", "f32"), ("cuda", "bf16")):
-            memory = ("--device-memory", 80, "--host-memory", 64)
-            plan = json.loads(self.succeed("plan", "--corpus", self.corpus, "--device", device, *memory, "--json"))
-            self.assertEqual(plan["precision"], expected)
-            self.assertEqual(any("bf16" in part["kind"] for part in plan["memory"]), expected == "bf16")
-
 
 @unittest.skipUnless(support.EMULATED, "built without the emulated device")
 class OnCuda(PrecisionTest):

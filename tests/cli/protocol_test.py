@@ -19,10 +19,6 @@ class Protocol(support.CommandLineTest):
             "bleu", "--input", text, "--reference", text, "--protocol", "paper", "--language", "de", "--json"))  # fmt: skip
         self.assertEqual((result["name"], result["compounds"], result["hypothesis_length"]), ("paper-BLEU", "split", 21))
 
-    def test_the_other_protocol_is_the_default(self):
-        text = self.write("text", GERMAN)
-        both = ["bleu", "--input", text, "--reference", text]
-        self.assertEqual(self.succeed(*both, "--protocol", "sacrebleu"), self.succeed(*both))
 
     def test_options_that_do_not_fit_are_refused(self):
         text = self.write("text", GERMAN)
@@ -32,15 +28,6 @@ class Protocol(support.CommandLineTest):
         self.refuse(64, *paper, "--language", "de", "--lowercase", says="--protocol paper")
         self.refuse(64, *paper, "--language", "de", "--metrics", "chrf", says="is only for BLEU")
         self.refuse(64, "bleu", "--input", text, "--reference", text, "--language", "de", says="--protocol paper")
-
-    def test_several_systems_and_intervals(self):
-        text = self.write("text", GERMAN)
-        other = self.write("other", "Der Mann kauft Adressen.\nEs regnet heute, mein Freund.\n")
-        paper = ["--reference", text, "--protocol", "paper", "--language", "de"]
-        table = self.succeed("bleu", "--input", text, other, *paper, "--paired-bs", "--paired-bs-n", 50).decode()
-        self.assertIn("paper-BLEU|nrefs:1|bs:50|seed:12345|case:mixed|", table)
-        line = self.succeed("bleu", "--input", other, *paper, "--confidence", "--confidence-n", 50).decode()
-        self.assertIn("|bs:50|seed:12345|", line)
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ class Resume(support.RunTest):
             with self.subTest(name):
                 self.run_to(name, LAST, ema=0.9, **options)
                 self.assertEqual(len(set(self.digests(name).values())), LAST)
-                for step in range(1, LAST + 1):
+                for step in (1, 2, 3, 7, 8, 11, LAST):  # an epoch ends after eight
                     self.run_to(name + "-parts", step, ema=0.9, **options)
                 self.assertEqual(self.digests(name + "-parts"), self.digests(name))
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What train says when it starts: the table of the run, and warnings of what is probably not meant."""
+"""What train says when it starts: the table of the run, warnings of what is probably not meant, and libraries and instructions that
+changed."""
 
 import json
 import re
@@ -7,6 +8,10 @@ import unittest
 
 import h5py
 import support
+
+
+SLOW = {"DNNL_MAX_CPU_ISA": "SSE41"}  # every processor has more
+CHANGED = "was computed with other libraries or instructions: instruction set from "
 
 
 class Start(support.RunTest):
@@ -58,14 +63,23 @@ class Start(support.RunTest):
         text = self.told(*self.train("odd", corpus=self.path("odd.h5"), max_steps=0))
         self.assertIn("warning: the vocabulary is large for the text: 3,000 tokens for ", text)
 
-    def test_options_that_changed(self):
-        self.succeed(*self.train("changed", max_steps=2))
-        self.assertNotIn("changed since", self.told(*self.train("changed", max_steps=2)))
-        text = self.told(*self.train("changed", max_steps=3, learning_rate_scale=0.5))
-        self.assertIn("options that changed since the last start: --learning-rate-scale from 1.0 to 0.5; --max-steps from 2 to 3\n", text)
-        self.write("changed/config.json", "{")
-        text = self.told(*self.train("changed", max_steps=4))
-        self.assertIn("warning: the options that changed since the last start are unknown: ", text)
+    def recorded(self, name, step):
+        with h5py.File(self.checkpoint(name, step), "r") as file:
+            return json.loads(file.attrs["environment"].decode())
+
+    def test_a_run_records_them_and_tells_a_start_with_others(self):
+        first = self.told(*self.train("run", max_steps=2, digest_every=1), variables=SLOW)
+        self.assertNotIn(CHANGED, first)
+        slow = self.recorded("run", 2)
+        self.assertEqual(slow, json.loads(self.read(self.path("run", "config.json")))["environment"])
+        self.assertEqual(set(slow), {"instruction_set", "kernels", "onednn", "compiler", "mpi", "cuda"})
+        self.assertNotIn(CHANGED, self.told(*self.train("run", max_steps=4), variables=SLOW))
+        messages = self.told(*self.train("run", max_steps=6, digest_every=1))
+        now = self.recorded("run", 6)
+        self.assertEqual({key for key in now if now[key] != slow[key]}, {"instruction_set"})
+        self.assertIn(f"{CHANGED}{slow['instruction_set']} to {now['instruction_set']}.", messages)
+        self.assertNotIn("are unknown", messages)  # the options of the last start
+        self.assertNotIn(CHANGED, self.told(*self.train("run", max_steps=8)))
 
 
 if __name__ == "__main__":

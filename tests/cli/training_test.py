@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ventris train: what a run writes, what it repeats, and what it refuses."""
+"""ventris train: what a run writes, what it repeats, its moving average (--ema), and what it refuses."""
 
 import json
 import os
 import unittest
 
+import h5py
+
 import support
+from digest_test import seal_hdf5
 
 
 class Train(support.RunTest):
@@ -63,6 +66,38 @@ class Train(support.RunTest):
         self.refuse(78, *self.train("bad", batch_source_tokens=3), says="batch-source-tokens")
         file = self.write("file", "x")
         self.refuse(73, *self.train("file/run", max_steps=2), says=file)
+
+    def assert_equal_tensors(self, got, expected):
+        self.assertEqual(list(got), list(expected))
+        for name, values in expected.items():
+            self.assertTrue((got[name] == values).all(), name)
+
+    def test_a_moving_average_is_kept_exported_and_continued(self):
+        self.succeed(*self.train("ema", ema=0.9, max_steps=20, save_every=10))
+        last = self.checkpoint("ema", 20)
+        average, model = support.datasets(last, "ema"), support.parameters(last)
+        self.assertEqual({n: v.shape for n, v in average.items()}, {n: v.shape for n, v in model.items()})
+        self.assertFalse((average["embedding"] == model["embedding"]).all())
+        for command, expected in ((("export", "--model"), average), (("average", "--checkpoints"), model)):
+            self.succeed(*command, last, "--output", self.path("weights.h5"))
+            self.assert_equal_tensors(support.parameters(self.path("weights.h5")), expected)
+        self.succeed(*self.train("ema", ema=0.9, max_steps=30))
+        self.succeed(*self.train("ema-whole", ema=0.9, max_steps=30))
+        self.assert_same_checkpoints("ema", "ema-whole", 30, lambda path: support.datasets(path, "ema", "model"))
+        self.succeed("inspect", last, "--verify")
+        with h5py.File(last, "r+") as file:  # which are not those of translations
+            file["model/embedding"][0, 0] += 1
+        seal_hdf5(last)
+        self.refuse(65, "inspect", last, "--verify", says=[last, "parameters have the digest"])
+
+    @unittest.skipUnless(support.MPIEXEC, "built without MPI")
+    def test_a_moving_average_chooses_the_best_by_chrf_on_all_ranks(self):
+        options = {"ema": 0.5, "max_steps": 20, "logical_shards": 2, "valid_every": 10, "valid_metric": "chrf", "valid_max_sentences": 5}
+        result = json.loads(self.succeed(*self.train("ranks", **options), "--json", ranks=2))
+        chrf = self.values("ranks", "valid_chrf")
+        self.assertEqual(list(chrf), [10, 20])
+        self.assertAlmostEqual(result["best_chrf"], max(chrf.values()))
+        self.assertEqual(chrf[result["best_step"]], max(chrf.values()))
 
 
 if __name__ == "__main__":

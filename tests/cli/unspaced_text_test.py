@@ -89,17 +89,6 @@ class Unspaced(support.RunTest):
         _, config, _ = self.trained("loss", valid_beam_size=0)  # without translations there is the loss
         self.assertEqual(config["valid_metric"], "loss")
 
-    def test_bleu_warns(self):
-        for file, options, warns in (
-            (self.valid[1], (), True),
-            (self.valid[1], ("-tok", "char"), False),
-            (self.valid[1], ("-m", "chrf"), False),
-            (self.write("spaced", "少年 は 本 を 見ます 。\n" * 3), (), False),
-        ):
-            result = support.run("bleu", file, "-i", file, *options)
-            self.assertEqual(result.returncode, 0)
-            self.assertEqual(b"the references put no spaces between words" in result.stderr, warns, options)
-
     def test_alignments_number_tokens_where_there_are_no_words(self):
         words = self.train("aligned", max_steps=2, valid_every=0)
         self.succeed(*words)

@@ -73,17 +73,6 @@ class WholeRun(support.RunTest):
                 part = os.path.join("valid", f"{step:08}", name + ".txt")
                 self.assertEqual(self.read(self.path("killed", part)), self.read(self.path("quiet", part)))
 
-    def test_the_script_scored_what_is_there_once(self):
-        for name in ("quiet", "killed"):
-            results = [line for line in self.lines(name) if line.get("event") == "valid_script"]
-            places = [(line["of_step"], line["set"]) for line in results]
-            self.assertEqual(len(places), len(set(places)))
-            self.assertLessEqual({(STEPS, "news"), (STEPS, "talk")}, set(places))
-            for line in results:
-                words = self.read(self.path(name, "valid", f"{line['of_step']:08}", line["set"] + ".txt")).split()
-                if "score" in line:
-                    self.assertEqual(line["score"], len(words))
-
     def test_report_and_event_files_say_what_the_log_says(self):
         self.succeed("report", self.path("quiet"), self.path("killed"), "--output", self.path("report.html"))
         runs = Page(self.read(self.path("report.html")).decode("ascii")).data["runs"]

@@ -97,29 +97,12 @@ class Wmt14(support.CommandLineTest):
                 (tools / name).write_text(STAND_IN, encoding="utf-8")
                 (tools / name).chmod(0o700)
         pathlib.Path(self.path("calls")).write_text("", encoding="utf-8")
-        settings = {
-            "PATH": f"{tools}:{os.environ['PATH']}",
-            "REAL": support.BINARY,
-            "CALLS": self.path("calls"),
-            "RUN": self.path(folder, f"{pair}-{preset}"),
-            "KILL_IN": kill_in,
-            "KILL_WHEN": kill_when,
-            "PRESET": preset,
-            "STEPS": "30",
-            "VOCAB": "1200",
-            "DEVICE": "cpu",
-            "ANY_SIZE": "yes",
-            **variables,
-        }
-        return subprocess.Popen(
-            ["bash", RECIPE, pair, self.path(folder), *(options or WORDS_OF_TRAIN)],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            env=support.environment(**settings),
-            start_new_session=True,
-        )
+        settings = {"PATH": f"{tools}:{os.environ['PATH']}", "REAL": support.BINARY, "CALLS": self.path("calls"), "RUN": self.path(folder, f"{pair}-{preset}"),
+                    "KILL_IN": kill_in, "KILL_WHEN": kill_when, "PRESET": preset, "STEPS": "30", "VOCAB": "1200", "DEVICE": "cpu", "ANY_SIZE": "yes",
+                    **variables}  # fmt: skip
+        words = ["bash", RECIPE, pair, self.path(folder), *(options or WORDS_OF_TRAIN)]
+        return subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                env=support.environment(**settings), start_new_session=True)  # fmt: skip
 
     def wait_until_free(self, folder):
         """Until nothing that a killed recipe started still runs."""

@@ -4,7 +4,7 @@
 
     tests/guides/follow.py [--from BUILD]   with the objects of a build (build/release); compiled are the sources that the guides
                                             make or change. To headers they only add, to structs at the end: other objects fit.
-    tests/guides/follow.py --build          everything is compiled, and what is for nvcc is done where there is one
+                                            What is for nvcc is left out: it takes minutes.
 
 A block of the page is an instruction, and the end of the text before it says which:
     New file `PATH`:                                       its contents
@@ -88,7 +88,7 @@ def blocks_of(page):
 
 class Copy:
     def __init__(self, folder, reused):
-        """`reused`: the build folder whose objects are taken, or none."""
+        """`reused`: the build folder whose objects are taken."""
         self.folder = folder
         self.reused = reused
         self.compiled = folder / "build" / "compiled.txt"
@@ -101,9 +101,8 @@ class Copy:
             shutil.copy2(ROOT / path, folder / path)
         self.compiled.parent.mkdir(exist_ok=True)
         self.compiled.touch()
-        if reused:
-            self.environment |= {"VENTRIS_REUSED": str(reused), "VENTRIS_COMPILED": str(self.compiled)}
-            self._take_configuration()
+        self.environment |= {"VENTRIS_REUSED": str(reused), "VENTRIS_COMPILED": str(self.compiled)}
+        self._take_configuration()
 
     def _take_configuration(self):
         """Options, and what was found of the machine."""
@@ -127,11 +126,7 @@ class Copy:
             self.launchers.append(f"-DCMAKE_{language}_COMPILER_LAUNCHER={';'.join(words)}")
 
     def configure(self):
-        if self.reused:
-            command = ["cmake", "-S", self.folder, "-B", self.folder / PRESET_FOLDER, *self.launchers]
-        else:
-            launcher = ["-DCMAKE_CXX_COMPILER_LAUNCHER=ccache"] if shutil.which("ccache") else []
-            command = ["cmake", "--preset", "release", "-DVENTRIS_CUDA=OFF", "-DVENTRIS_TESTS=ON", *launcher]
+        command = ["cmake", "-S", self.folder, "-B", self.folder / PRESET_FOLDER, *self.launchers]
         done = subprocess.run(command, cwd=self.folder, env=self.environment, capture_output=True, text=True)
         if done.returncode != 0:
             raise Stale(f"the copy of the tree cannot be configured:\n{done.stdout[-2000:]}{done.stderr[-4000:]}")
@@ -143,9 +138,7 @@ class Copy:
             self._edit(block, found)
         elif found := RUN.search(block.text):
             program = found["program"]
-            # It takes minutes, and no object is of it.
-            is_left_out = program == "nvcc" and self.reused
-            if not program or (shutil.which(program) and not is_left_out):
+            if not program or (shutil.which(program) and program != "nvcc"):
                 self._run(block)
         elif PRINTS.search(block.text):
             self._compare(block)
@@ -206,11 +199,9 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--from", dest="reused", metavar="BUILD", type=pathlib.Path, default=ROOT / PRESET_FOLDER,
                         help="the build folder whose objects are taken (build/release)")  # fmt: skip
-    parser.add_argument("--build", action="store_true", help="compiles everything")
-    arguments = parser.parse_args()
-    reused = None if arguments.build else arguments.reused.resolve()
-    if reused and not (reused / "CMakeCache.txt").is_file():
-        sys.exit(f"{reused}: not a build folder; build one with: cmake --preset release && cmake --build --preset release, or add --build")
+    reused = parser.parse_args().reused.resolve()
+    if not (reused / "CMakeCache.txt").is_file():
+        sys.exit(f"{reused}: not a build folder; build one with: cmake --preset release && cmake --build --preset release")
     with tempfile.TemporaryDirectory(prefix="ventris-guides-") as folder:
         try:
             blocks = list(blocks_of((ROOT / PAGE).read_text(encoding="utf-8")))

@@ -121,16 +121,6 @@ class LintTest(unittest.TestCase):
         self.write("tests/a.py", "import os\n\nprint(name)\n")
         self.assert_finds("python", "tests/a.py:1:", "tests/a.py:3:")
 
-    def test_docs(self):
-        self.write("tests/cli/docs_test.py", "import os\n\nassert os.environ['VENTRIS_SOURCE_DIR']\n")
-        self.write("tests/cli/paper_test.py", "import os\n\nimport numpy\n\nassert os.environ['VENTRIS_SOURCE_DIR']\n")
-        self.assert_passes("docs")
-        self.write("tests/cli/paper_test.py", "raise SystemExit('paper.md:5: a function that is defined nowhere')\n")
-        self.assert_finds("docs", "paper.md:5:")
-        self.write("tests/cli/paper_test.py", "")
-        self.write("tests/cli/docs_test.py", "raise SystemExit('README.md:3: a link that leads nowhere')\n")
-        self.assert_finds("docs", "README.md:3:")
-
     def write_sources(self):
         """A tree that fulfills the rules of tests/cli/sources_test.py, but for its tables."""
         test = (ROOT / "tests/cli/sources_test.py").read_text(encoding="utf-8")
@@ -222,14 +212,6 @@ class LintTest(unittest.TestCase):
         self.assert_finds("registers", "registers.txt:3: add of add_cuda.cu for sm_90a: registers 33, at most 32 expected")
         self.write_build(spilled=4)
         self.assert_finds("registers", "registers.txt:3: add of add_cuda.cu for sm_90a: spilled 4, at most 0 expected")
-
-    def test_kernels_and_rows_of_the_table_belong_together(self):
-        self.write("tests/lint/registers.txt", TABLE.replace(" add ", " sub "))
-        self.write_build()
-        self.assert_finds("registers", "registers.txt:1: no row for add of add_cuda.cu for sm_90a",
-                          "registers.txt:3: there is no kernel sub in add_cuda.cu for sm_90a")  # fmt: skip
-        self.write_build(nvcc="12.4.1")
-        self.assert_passes("registers")
 
     @unittest.skipUnless(shutil.which("node"), "without node")
     def test_pages_names_the_line_of_a_script_that_is_none(self):
