@@ -282,26 +282,6 @@ class EmulatedDevice(DeviceTest):
                 message = result.stderr.decode()
                 self.assertRegex(message, rf"Computing on the CPU: no CUDA device can be used \(.*{says}")
 
-    @unittest.skipUnless(support.MPIEXEC, "built without MPI")
-    def test_an_error_between_the_devices_ends_the_job_and_leaves_the_checkpoint(self):
-        first = self.train("broken", "--device", "cuda", "--max-steps", 2)
-        self.succeed_on_device(*first, ranks=2, devices=2)
-        before = self.read(self.path("broken", "checkpoint-00000002.h5"))
-        words = self.train("broken", "--device", "cuda", "--max-steps", 8, "--save-every", 1)
-        message = self.refuse_on_device(
-            69,
-            *words,
-            ranks=2,
-            devices=2,
-            variables={"VENTRIS_EMULATED_NCCL_ERROR": "1:2"},
-            says=["on rank 1 of 2, CUDA device 1", "a failure that a test asked for", "checkpoints are intact"],
-        )
-        self.assertEqual(message.count("error: "), 1, message)
-        self.assertIn("nccl", message)
-        self.assertEqual(self.read(self.path("broken", "checkpoint-00000002.h5")), before)
-        for file in self.checkpoints("broken"):
-            self.succeed("inspect", self.path("broken", file), "--verify")
-
 
 def gpus():
     """How many GPUs the driver lists."""
@@ -338,9 +318,6 @@ class RealDevice(EmulatedDevice):
 
     def test_too_little_device_memory(self):
         self.skipTest("memory of GPUs differs; the emulated one is small")
-
-    def test_an_error_between_the_devices_ends_the_job_and_leaves_the_checkpoint(self):
-        self.skipTest("NCCL on GPUs has no errors to order")
 
 
 if __name__ == "__main__":

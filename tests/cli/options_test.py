@@ -13,6 +13,9 @@ import support
 GOLDEN_CONFIG = os.path.join(support.SOURCE_DIR, "tests", "golden", "files", "1.0", "run", "config.json")
 
 
+GERMAN = "Der „Mann“ kauft E-Mail-Adressen, bzw. Dr. No.\nEs regnet heute, mein Freund.\n"
+
+
 def commands():
     """Those that the help of the program lists."""
     text = support.run("--help").stdout.decode()
@@ -331,6 +334,40 @@ class Bleu(support.CommandLineTest):
                 result = subprocess.run(words, stdout=output, stderr=subprocess.PIPE, env=support.environment(), timeout=60, check=False)
                 self.assertEqual(result.returncode, 74)
                 self.assertTrue(says in result.stderr if says else result.stderr == b"", result.stderr)
+
+
+class Protocol(support.CommandLineTest):
+    """Scores by the protocol of the Transformer paper, and the words that they compare."""
+
+    def test_the_label_names_every_setting_and_is_none_of_sacrebleu(self):
+        text = self.write("text", GERMAN)
+        line = self.succeed("bleu", "--input", text, "--reference", text, "--protocol", "paper", "--language", "de").decode()
+        self.assertRegex(line, r"^paper-BLEU\|nrefs:1\|case:mixed\|punct:ascii\|tok:moses-de\|compounds:split\|smooth:none\|ventris:\S+ = 100\.00 ")
+        self.assertNotIn("version:", line)
+        result = json.loads(self.succeed(
+            "bleu", "--input", text, "--reference", text, "--protocol", "paper", "--language", "de", "--json"))  # fmt: skip
+        self.assertEqual((result["name"], result["compounds"], result["hypothesis_length"]), ("paper-BLEU", "split", 21))
+
+    def test_tokenized_references_meet_raw_translations(self):
+        text = self.write("text", GERMAN)
+        words = "Der „ Mann &quot; kauft E-Mail-Adressen , bzw. Dr. No.\nEs regnet heute , mein Freund .\n"
+        reference = self.write("reference", words)
+        options = ["--reference", reference, "--protocol", "paper", "--language", "de"]
+        line = self.succeed("bleu", "--input", text, *options, "--tokenized", "references").decode()
+        self.assertRegex(line, r"\|tok:moses-de/given\|.* = 100\.00 ")
+        both = self.succeed("bleu", "--input", reference, *options, "--tokenized", "both").decode()
+        self.assertIn("|tok:given|", both)
+        self.assertIn(" = 100.00 ", both)
+        self.assertNotIn(" = 100.00 ", self.succeed("bleu", "--input", text, *options).decode())
+
+    def test_options_that_do_not_fit_are_refused(self):
+        text = self.write("text", GERMAN)
+        paper = ["bleu", "--input", text, "--reference", text, "--protocol", "paper"]
+        self.refuse(64, *paper, says="--language")
+        self.refuse(64, *paper, "--language", "xx", says=["xx", "en, de, fr or cs"])
+        self.refuse(64, *paper, "--language", "de", "--lowercase", says="--protocol paper")
+        self.refuse(64, *paper, "--language", "de", "--metrics", "chrf", says="is only for BLEU")
+        self.refuse(64, "bleu", "--input", text, "--reference", text, "--language", "de", says="--protocol paper")
 
 
 if __name__ == "__main__":

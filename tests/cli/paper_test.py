@@ -56,20 +56,6 @@ def softmax(scores):
     return e / e.sum(axis=1, keepdims=True)
 
 
-def attend(query, key, value, scale):
-    return softmax(scale * query @ key.T) @ value
-
-
-def slopes(loss, at):
-    """The gradient of a function by central differences."""
-    gradient = numpy.zeros_like(at)
-    for index in numpy.ndindex(*at.shape):
-        step = numpy.zeros_like(at)
-        step[index] = 1e-5
-        gradient[index] = (loss(at + step) - loss(at - step)) / 2e-5
-    return gradient
-
-
 class Page(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
@@ -151,18 +137,6 @@ class AttentionInNumbers(unittest.TestCase):
         }.items():
             self.compare(label, expected)
         self.assertEqual(self.compared, set(self.rows))
-
-    def test_the_gradients_are_the_slopes_of_the_loss(self):
-        def loss(query, key, value):
-            return numpy.trace(attend(query, key, value, self.scale))
-
-        q, k, v = self.query, self.key, self.value
-        for label, expected in {
-            "dQ = dS K / sqrt(d_k)": slopes(lambda x: loss(x, k, v), q),
-            "dK = dS^T Q / sqrt(d_k)": slopes(lambda x: loss(q, x, v), k),
-            "dV = P^T dO": slopes(lambda x: loss(q, k, x), v),
-        }.items():
-            numpy.testing.assert_allclose(self.numbers(label), expected, rtol=0, atol=6e-7, err_msg=label)
 
     def test_it_is_the_example_of_the_test_in_cpp(self):
         source = (ROOT / "tests/backend/attention_test.cc").read_text(encoding="utf-8")

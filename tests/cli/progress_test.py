@@ -70,16 +70,6 @@ class Progress(support.RunTest):
         self.assertTrue(terminal.read_until(rb"\r\x1b\[Kstep \d[^\r]{23}\r", len(terminal.text)), terminal.text)
         self.assertEqual(terminal.end(stop=signal.SIGTERM), 75, terminal.text)
 
-    def test_a_log_has_lines_though_its_shell_has_a_terminal(self):
-        log = self.path("log")
-        words = support.command(*self.train("shell", max_steps=20))
-        terminal = Terminal(["sh", "-c", 'log=$1; shift; "$@" 2> "$log"; true', "sh", log, *words])
-        self.assertEqual(terminal.end(), 0)
-        self.assertEqual(terminal.text, b"")
-        text = self.read(log).decode()
-        self.assertNotIn("\r", text)
-        self.assertEqual(self.steps(text), [5, 10, 15, 20])
-
 
 if __name__ == "__main__":
     unittest.main(verbosity=2)

@@ -2,7 +2,6 @@
 """The program in bad surroundings: closed streams, limits on files, pipes in place of files."""
 
 import os
-import resource
 import signal
 import subprocess
 import unittest
@@ -15,11 +14,6 @@ def run_with(prepare, *arguments):
     return subprocess.run(
         support.command(*arguments), stdin=subprocess.DEVNULL, capture_output=True, env=support.environment(),
         preexec_fn=prepare, timeout=240, check=False)  # fmt: skip
-
-
-def limit_files_to(size):
-    """For run_with: no file may grow past `size` bytes, as under `ulimit -f`."""
-    return lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
 
 
 class Surroundings(support.RunTest):

@@ -8,7 +8,6 @@ import shutil
 import subprocess
 import unittest
 
-import numpy
 
 import support
 
@@ -186,18 +185,6 @@ class TrainedModel(support.RunTest):
             line = self.evaluate(*options, "--output", self.path("1.out"))
             self.assertEqual(self.evaluate(*options, "--output", self.path("3.out"), ranks=3), line)
             self.assertEqual(self.read(self.path("3.out")), self.read(self.path("1.out")))
-
-    def test_average(self):
-        output = self.path("averaged.h5")
-        report = json.loads(self.succeed("average", "--model-dir", self.model, "--last", 2, "--output", output, "--json"))
-        self.assertEqual(report["checkpoints"], [self.checkpoint("model", 200), self.newest])
-        first, second, mean = map(support.parameters, (*report["checkpoints"], output))
-        for name, values in mean.items():
-            self.assertTrue(numpy.array_equal(((first[name].astype(float) + second[name]) / 2).astype(numpy.float32), values), name)
-        self.succeed("average", "--checkpoints", *report["checkpoints"], "--output", self.path("chosen.h5"))
-        self.assertEqual(self.translate(model=self.path("chosen.h5")), self.translate(model=output))
-        says = ["holds 3 checkpoints", "the last 9", "--last 3,"]
-        self.refuse(66, "average", "--model-dir", self.model, "--last", 9, "--output", output, says=says)
 
     def copied_run(self, name, best=None):
         """A copy of the run, and its checkpoints; its best.json names the one of this step."""
