@@ -91,8 +91,6 @@ PLACES = {
 WITHOUT_PATH = {
     "ventris_commit.h": (r"trainer/program_version\.cc", "the build makes it, in its own folder"),
     "score_cases.h": (r"tests/data/scores/\w+\.cc", "of these tests alone"),
-    "record.h": (r"tests/faults/\w+\.cc", "the library that is preloaded is built without the root of the tree"),
-    "settings.h": (r"tests/faults/\w+\.cc", "likewise"),
 }
 
 ENDINGS = (".cc", ".h", ".cu", ".cuh")
