@@ -205,16 +205,6 @@ class Attention(support.RunTest):
         for name, view in zip(names, views):
             self.assertEqual((name in view["problem"], "translated" in view), (name in hit, name not in hit))
 
-    def test_a_page_has_room_for_so_many_maps(self):
-        text = " ".join(["seven"] * 480)
-        options = ("--checkpoints", 2, "--target", text, "--max-length", 3, "--beam-size", 1)
-        page = self.page(*options, source=text, model=self.path("other"), warns=["no room"])
-        self.assertLess(len(page), 40 << 20)
-        data = Page(page).data
-        there = [of["given"] is not None for of in data["checkpoints"]]
-        self.assertTrue(there[data["model"]])
-        self.assertFalse(all(there))
-
     @unittest.skipUnless(BROWSER, "no Chromium")
     def test_a_browser_steps_through_checkpoints_and_reads_out(self):
         page = self.page("--checkpoints", 5, "--target", REFERENCE)

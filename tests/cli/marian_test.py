@@ -90,22 +90,6 @@ class Marian(support.CommandLineTest):
                 self.assertGreater(expected, 1.0)
                 self.assertAlmostEqual(cost, expected, delta=1e-3)
 
-    def test_another_shape_or_other_words_are_refused(self):
-        model, tokenizer = self.imported("post_norm")
-        corpora = {}
-        for name, words in (("same", ("--tokenizer-model", tokenizer)), ("other", ("--vocab-size", 20))):
-            corpora[name] = self.path(name + "-corpus.h5")
-            self.succeed("prepare", "--train-sets", self.source, self.target, *words, "--output", corpora[name])
-        shape = ("--encoder-layers", 1, "--decoder-layers", 1, "--d-model", 16, "--d-ff", 32, "--heads", 2,
-                 "--positions", "marian", "--begin-embedding", "none", "--layer-norm-epsilon", "1e-6",
-                 "--output-bias")  # fmt: skip
-        options = ("--preset", "tiny", "--init", model, "--model-dir", self.path("refused"), *shape)
-        for command in ("train", "plan"):
-            self.refuse(78, command, *options, "--corpus", corpora["same"], says=[model, "swish true, not false"])
-            says = [model, "13 tokens and 20 tokens"]
-            self.refuse(78, command, *options, "--activation", "swish", "--corpus", corpora["other"], says=says)
-        self.assertFalse(os.path.exists(self.path("refused/config.json")))
-
     def test_arrays_that_are_not_those_of_the_configuration_are_refused(self):
         variant = self.golden["from_marian"]["post_norm"]
         bias = "decoder_ff_logit_out_b"

@@ -166,18 +166,6 @@ class OutputFiles(support.CommandLineTest):
         self.assertIn(f"{path}: cannot create the file: this name is an open file".encode(), result.stderr)
         self.assertTrue(os.path.islink(path))
 
-    def test_no_name_but_that_of_the_output_can_be_foretold(self):
-        for names, command in self.commands.items():
-            with self.subTest(files=names):
-                seen = []
-                for _ in range(2):  # the second replaces the files
-                    paths = {call.split(" ", 1)[1].removesuffix(" (deleted)") for call in self.calls(command, **NAMED)}
-                    seen.append({os.path.relpath(path, self.out) for path in paths if "/#" not in path} - {".", *names})
-                self.assertTrue(all(".tmp." in name for name in seen[0] | seen[1]), seen)
-                self.assertFalse(seen[0] & seen[1])
-                self.assertEqual(sorted(os.listdir(self.out)), sorted(names))
-                self.setUp()
-
     def test_modes_are_those_of_the_umask_and_of_what_is_replaced(self):
         for names, command in self.commands.items():
             for mask, mode, expected in ((0o027, None, 0o640), (0o022, 0o600, 0o600), (0o022, 0o4755, 0o755)):

@@ -151,15 +151,6 @@ class Preemption(support.RunTest):
     def test_a_stop_takes_the_step_of_devices_back(self):
         self.check_an_abandoned_step(ranks=2, shards=12, device="cuda")
 
-    @unittest.skipUnless(support.MPIEXEC, "built without MPI")
-    def test_the_setting_of_open_mpi_gives_ranks_time_to_save_after_sigterm(self):
-        process = support.start(self.command("term", 2, max_steps=1000000), OMPI_MCA_odls_base_sigkill_timeout=15)
-        self.wait_for(lambda: self.status("term")["state"] == "running", process)
-        process.send_signal(signal.SIGTERM)
-        text = self.end_of(process)
-        self.assertNotEqual(process.returncode, 0, text)
-        self.assertEqual((self.status("term")["state"], self.status("term")["exit_code"]), ("stopped", 75), text)
-
 
 if __name__ == "__main__":
     unittest.main(verbosity=2)

@@ -44,18 +44,6 @@ class RunFolder(support.RunTest):
         self.assertIn(f"training in {self.path(plain)} on ", said)
         self.assertIn(f"error: {self.path('gone ' + plain)}: ", failed)
 
-    def test_a_pipe_in_place_of_a_file_of_ours_is_not_waited_for(self):
-        pipe = self.path("pipe")
-        os.mkfifo(pipe)
-        for words in (
-            self.train("never", corpus=pipe),
-            self.train("never", resume=pipe),
-            ("inspect", pipe),
-            ("translate", "--model", pipe),
-            ("import", "--input", pipe, "--output", self.path("no.h5")),
-        ):
-            self.refuse(65, *words, says=f"{pipe}: not a regular file")
-
     def test_pipes_in_place_of_files_of_a_run_folder_are_not_waited_for(self):
         self.succeed(*self.train("pipes", max_steps=2, save_every=1))
         for name, code, says in (("metrics.jsonl", 73, "a device or a pipe has this name"), ("status.json", 0, "")):

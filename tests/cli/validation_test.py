@@ -86,16 +86,6 @@ class Validation(support.RunTest):
             self.assertEqual(sorted(name for name in os.listdir(self.path("several", "valid")) if name.isdigit()),
                              [f"{step:08}" for step in range(EVERY, 4 * EVERY + 1, EVERY)])  # fmt: skip
 
-    def test_by_chrf_or_the_loss_alone(self):
-        self.succeed(*self.train("chrf", valid_metric="chrf"))
-        self.assertEqual(self.best("chrf")["value"], max(self.values("chrf", "valid_chrf").values()))
-        words = self.train("loss", valid_beam_size=0)
-        words.remove("--keep-valid-outputs")
-        self.succeed(*words)
-        self.assertEqual(self.best("loss")["value"], min(self.values("loss", "valid_loss").values()))
-        self.assertEqual(self.values("loss", "valid_bleu"), {})
-        self.assertFalse(os.path.exists(self.path("loss", "valid")))
-
 
 if __name__ == "__main__":
     unittest.main()
