@@ -6,22 +6,9 @@ import os
 import re
 import shlex
 import shutil
-import signal
 import unittest
 
 import support
-
-
-def open_files(pid):
-    """The paths of the files that a process has open, as far as they stay."""
-    folder = f"/proc/{pid}/fd"
-    paths = set()
-    for name in os.listdir(folder):
-        try:
-            paths.add(os.readlink(os.path.join(folder, name)))
-        except FileNotFoundError:
-            continue
-    return paths
 
 
 class RunFolder(support.RunTest):
@@ -56,17 +43,6 @@ class RunFolder(support.RunTest):
             for command, program in ((supervised, support.SUPERVISE), (words, support.BINARY)):
                 self.assertIn(says, self.told(*command, binary=program, code=code))
 
-    def test_a_configuration_may_come_through_a_pipe_and_is_waited_for_only_until_a_stop(self):
-        pipe = self.path("config.pipe")
-        os.mkfifo(pipe)
-        process = support.start(support.command("train", "--config", pipe, "--model-dir", self.path("piped")))
-        with open(pipe, "w", encoding="utf-8") as writer:
-            writer.write(f"corpus = {self.corpus}\nno-such-option = 1\n")
-        self.assertIn("no-such-option", self.end_of(process, 78))
-        process = support.start(support.command("train", "--config", pipe))
-        self.wait_for(lambda: pipe in open_files(process.pid), process)
-        process.send_signal(signal.SIGTERM)
-        self.assertIn(f"{pipe}, the file of --config", self.end_of(process, 75))
 
     def test_config_json_is_a_configuration(self):
         options = {"preset": "small", "dropout": 0.123, "ema": 0.5, "valid_metric": "chrf", "max_steps": 2, "seed": 2**63 + 1}
@@ -92,11 +68,9 @@ class RunFolder(support.RunTest):
         config = json.loads(self.text("strange", "config.json"))
         for text, says in (
             ('{"corpus": "a', "bad.json"),
-            ('{"colour": 3}', "with the options of a run"),
             (json.dumps({**config, "dropout": 0.5}), 'has the unknown option dropout: it belongs in "model"'),
             (json.dumps({**config, "seeed": 0.5}), "has the unknown option seeed: it is misspelt, or from a newer version"),
             (json.dumps({**config, "valid_metric": "BLEU"}), ['valid_metric is "BLEU"', "auto, bleu, chrf, loss, perplexity"]),
-            (json.dumps({**config, "precision": "f64"}), ['precision is "f64"', "f32 or bf16"]),
         ):
             file = self.write("bad.json", text)
             self.refuse(78, "train", "--config", file, "--model-dir", self.path("unconfigured"), says=says)

@@ -27,16 +27,6 @@ def colours_of(png):
     return [[palette[i] for i in raw[y * (width + 1) + 1 : (y + 1) * (width + 1)]] for y in range(height)]
 
 
-class SmallPng(unittest.TestCase):
-    def test_few_colours_stay_as_they_are(self):
-        rows = [[(x * 8, y * 8, 7) for x in range(16)] for y in range(12)]
-        raw = b"".join(b"\0" + bytes(value for pixel in row for value in pixel) for row in rows)
-        head = struct.pack(">IIBBBBB", 16, 12, 8, 2, 0, 0, 0)
-        parts = ((b"IHDR", head), (b"IDAT", zlib.compress(raw)), (b"IEND", b""))
-        png = small_png.SIGNATURE + b"".join(small_png.chunk(kind, data) for kind, data in parts)
-        self.assertEqual(colours_of(small_png.smaller(png)), rows)
-
-
 @unittest.skipUnless(BROWSER, "no Chromium")
 class Screenshots(support.RunTest):
     def script(self, *words):
