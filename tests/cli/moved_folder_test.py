@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A run folder that is moved or replaced while a run works in it."""
+"""A run folder that is moved or replaced while a run works in it, and one on a file system without locks, where flock fails."""
 
+import json
 import os
 import shutil
 import signal
@@ -81,6 +82,61 @@ class MovedFolder(support.RunTest):
         before = self.files_of("saves")
         self.end(process, "saves")
         self.assertEqual(self.files_of("saves"), before)
+
+
+@unittest.skipUnless(FAULTS, "built with a sanitizer, which wants to be the first library")
+class NoLocks(support.RunTest):
+    def without_locks(self, name, error="ENOLCK", call="flock"):
+        return {"LD_PRELOAD": FAULTS, "VENTRIS_FAULT_PREFIX": self.path(name), "VENTRIS_FAULT_CALL": call,
+                "VENTRIS_FAULT_AT": 1, "VENTRIS_FAULT_STICKY": 1, "VENTRIS_FAULT": error}  # fmt: skip
+
+    def start(self, name):
+        process = support.start(
+            support.command(*self.train(name, max_steps=1000000, save_every=5, log_every=100000)),
+            **self.without_locks(name),
+        )
+        self.addCleanup(process.kill)
+        running = lambda: self.status(name)["state"] == "running" and os.path.exists(self.path(name, ".lease"))
+        self.wait_for(running, process)
+        return process
+
+    def test_a_run_says_so_and_leaves_nothing(self):
+        for error in ("ENOLCK", "ENOSYS"):
+            name = error.lower()
+            said = self.told(*self.train(name, max_steps=2), variables=self.without_locks(name, error))
+            self.assertIn(f"the file system of {self.path(name)} has no locks (flock: ", said)
+            self.assertFalse(os.path.exists(self.path(name, ".lease")))
+
+    def test_a_second_run_on_this_host_and_on_another_is_refused(self):
+        process = self.start("run")
+        words = self.train("run", max_steps=1000000)
+        self.refuse(73, *words, variables=self.without_locks("run"), says=[self.path("run"), f"process {process.pid} on"])
+        self.assertIsNone(process.poll())
+        process.send_signal(signal.SIGTERM)
+        self.end_of(process, 75)
+        step = self.status("run")["step"]
+        # Of a version without leases, as far as the folder tells.
+        status = {**self.status("run"), "state": "running", "pid": os.getpid()}
+        self.write("run/status.json", json.dumps(status))
+        words = self.train("run", max_steps=step + 1)
+        self.succeed(*words, variables=self.without_locks("run"))  # that process is none of ours
+
+    def test_a_live_run_that_status_json_names_is_not_joined(self):
+        process = self.start("live")
+        os.mkdir(self.path("named"))
+        self.write("named/status.json", json.dumps(self.status("live")))
+        self.refuse(73, *self.train("named", max_steps=2), variables=self.without_locks("named"),
+                    says=[self.path("named"), f"process {process.pid} on this host, according to its status.json"])  # fmt: skip
+        self.succeed(*self.train("named", max_steps=2))  # with locks
+
+    def test_doctor_tells(self):
+        for variables, severity in (({}, "fine"), (self.without_locks("doctor"), "warning")):
+            result = support.run("doctor", "--device", "cpu", "--json", "--model-dir", self.path("doctor"),
+                                 variables=variables)  # fmt: skip
+            self.assertEqual(result.returncode, 0, result.stderr)
+            found = next(one for one in json.loads(result.stdout)["findings"] if one["check"] == "folder")
+            self.assertEqual(found["severity"], severity, found)
+            self.assertIn("locks", found["finding"])
 
 
 if __name__ == "__main__":

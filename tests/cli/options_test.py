@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command line itself: help, unknown options, ranges, configuration files, documentation."""
+"""The command line itself: help, completion, manual pages, colours, unknown options, ranges, configuration files, documentation; bleu."""
 
 import json
 import os
+import pty
 import re
+import shutil
 import subprocess
 import unittest
 
@@ -17,9 +19,7 @@ GERMAN = "Der „Mann“ kauft E-Mail-Adressen, bzw. Dr. No.\nEs regnet heute, m
 
 
 def commands():
-    """Those that the help of the program lists."""
-    text = support.run("--help").stdout.decode()
-    return re.findall(r"^  ([a-z][a-z-]*)  +\S", text.split("Commands, in the order of a first run:\n")[1].split("\n\n")[0], re.MULTILINE)
+    return support.run("help", "--commands").stdout.decode().split()
 
 
 class Help(support.CommandLineTest):
@@ -348,18 +348,6 @@ class Protocol(support.CommandLineTest):
             "bleu", "--input", text, "--reference", text, "--protocol", "paper", "--language", "de", "--json"))  # fmt: skip
         self.assertEqual((result["name"], result["compounds"], result["hypothesis_length"]), ("paper-BLEU", "split", 21))
 
-    def test_tokenized_references_meet_raw_translations(self):
-        text = self.write("text", GERMAN)
-        words = "Der „ Mann &quot; kauft E-Mail-Adressen , bzw. Dr. No.\nEs regnet heute , mein Freund .\n"
-        reference = self.write("reference", words)
-        options = ["--reference", reference, "--protocol", "paper", "--language", "de"]
-        line = self.succeed("bleu", "--input", text, *options, "--tokenized", "references").decode()
-        self.assertRegex(line, r"\|tok:moses-de/given\|.* = 100\.00 ")
-        both = self.succeed("bleu", "--input", reference, *options, "--tokenized", "both").decode()
-        self.assertIn("|tok:given|", both)
-        self.assertIn(" = 100.00 ", both)
-        self.assertNotIn(" = 100.00 ", self.succeed("bleu", "--input", text, *options).decode())
-
     def test_options_that_do_not_fit_are_refused(self):
         text = self.write("text", GERMAN)
         paper = ["bleu", "--input", text, "--reference", text, "--protocol", "paper"]
@@ -368,6 +356,96 @@ class Protocol(support.CommandLineTest):
         self.refuse(64, *paper, "--language", "de", "--lowercase", says="--protocol paper")
         self.refuse(64, *paper, "--language", "de", "--metrics", "chrf", says="is only for BLEU")
         self.refuse(64, "bleu", "--input", text, "--reference", text, "--language", "de", says="--protocol paper")
+
+
+def options_of(command):
+    reference = support.run("help", "--markdown").stdout.decode()
+    section = reference.split(f"\n## ventris {command}\n", 1)[1].split("\n## ")[0]
+    return set(re.findall(r"^\| `(--[a-z0-9-]+)", section, re.MULTILINE))
+
+
+class Topics(support.CommandLineTest):
+    def topics(self):
+        text = self.succeed("help").decode().split("\n\n")
+        part = next(part for part in text if part.startswith("Topics"))
+        return re.findall(r"^  ([a-z-]+)  +\S", part, re.MULTILINE)
+
+    def test_each_has_a_page_that_fits_a_terminal(self):
+        topics = self.topics()
+        self.assertGreater(len(topics), 12)
+        self.assertEqual({"curves", "watching"} - set(topics), set())
+        for topic in topics:
+            text = self.succeed("help", topic).decode()
+            self.assertGreater(len(text.splitlines()), 5, topic)
+            self.assertNotIn("](", text)
+            self.assertNotRegex(text, r"(?m)^!")  # pictures
+            self.assertNotIn("\n|", text)
+            for line in text.splitlines():  # examples are as they are
+                long_word = max(map(len, line.split()), default=0) > 70
+                self.assertTrue(len(line) <= 80 or line.startswith("    ") or long_word, f"{topic}: {line}")
+
+    def test_an_unknown_one_is_answered_with_the_nearest(self):
+        self.refuse(64, "help", "resumin", says="did you mean 'resuming'?")
+        self.refuse(64, "help", "trian", says="'train'")
+        self.refuse(64, "help", "nothing-alike", says="lists the commands")
+
+
+class Completion(support.CommandLineTest):
+    def complete(self, *words):
+        """What bash offers for the last word."""
+        line = " ".join("'" + word + "'" for word in ("ventris", *words))
+        functions = self.write("c.bash", self.succeed("help", "--completion", "bash"))
+        script = f'source {functions}; COMP_WORDS=({line}); COMP_CWORD={len(words)}; _ventris; echo "${{COMPREPLY[@]}}"'
+        done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=False)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        return done.stdout.split()
+
+    def test_bash_completes_commands_options_and_values(self):
+        self.assertEqual(self.complete("tran"), ["translate"])
+        self.assertEqual(set(self.complete("")) - {"--help", "--version", "help"}, set(commands()))
+        self.assertEqual(self.complete("train", "--label-s"), ["--label-smoothing"])
+        self.assertEqual(self.complete("train", "--precision", ""), ["auto", "f32", "tf32", "bf16"])
+        self.assertEqual(self.complete("train", "--precision", "t"), ["tf32"])
+        self.assertEqual(self.complete("train", "--precision", "=", "b"), ["bf16"])
+        self.assertIn("resuming", self.complete("help", ""))
+        self.assertEqual(self.complete("train", "--corpus", ""), [])  # files, of the shell
+
+
+class Manual(support.CommandLineTest):
+    @unittest.skipUnless(shutil.which("groff"), "without groff")
+    def test_pages_have_no_faults(self):
+        for command in ("", *commands()):
+            page = self.write("page.1", self.succeed("help", "--man", *([command] if command else [])))
+            done = subprocess.run(["groff", "-Kutf8", "-man", "-Tutf8", "-ww", page], capture_output=True, text=True, check=False)
+            self.assertEqual((done.returncode, done.stderr), (0, ""), command)
+            self.assertIn(f"ventris{command and '-' + command}", done.stdout)
+
+    def test_every_option_is_there(self):
+        page = self.succeed("help", "--man", "train").decode().replace("\\-", "-")
+        self.assertGreater(len(options_of("train")), 80)
+        self.assertEqual({name for name in options_of("train") if f"\\fB{name}" not in page}, set())
+
+
+class Colours(support.CommandLineTest):
+    def message(self, **variables):
+        """The error of a command whose standard error is a terminal."""
+        terminal, end = pty.openpty()
+        try:
+            words = support.command("train", "--corpus", self.path("gone"), "--model-dir", self.path("run"))
+            environment = {**support.environment(), "TERM": "xterm", **variables}
+            environment.pop("NO_COLOR" if "NO_COLOR" not in variables else "", None)
+            process = subprocess.Popen(words, stderr=end, stdout=subprocess.DEVNULL, env=environment)
+            process.wait()
+            return os.read(terminal, 10000)
+        finally:
+            os.close(terminal)
+            os.close(end)
+
+    def test_only_a_terminal_has_them(self):
+        self.assertIn(b"\033[1;31merror:\033[0m", self.message())
+        self.assertNotIn(b"\033[", support.run("train", "--corpus", self.path("gone"), "--model-dir", self.path("run")).stderr)
+        self.assertNotIn(b"\033[", self.message(NO_COLOR="1"))
+        self.assertNotIn(b"\033[", self.message(TERM="dumb"))
 
 
 if __name__ == "__main__":

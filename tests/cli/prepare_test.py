@@ -6,6 +6,7 @@ import gzip
 import json
 import os
 import re
+import unicodedata
 import unittest
 
 import h5py
