@@ -85,8 +85,6 @@ COUNTS = {
     "ci": {"kill": 20, "stop": 5, "signal": 5, "full": 3, "flip": 20},
     "half": {"kill": 10, "stop": 3, "signal": 3, "full": 2, "flip": 10},
     "kills": {"kill": 1000},
-    "stops": {"stop": 20},
-    "flips": {"kill": 50, "flip": 50},
     "elastic": {"kill": 16},
 }
 FAULTS_OF_A_RUN = 5

@@ -85,11 +85,8 @@ class ForeignHdf5(support.CommandLineTest):
         for change, says in (
             (tensor("adam/m", lambda value: None), ["/adam/m"]),
             (tensor("adam/m", lambda value: value[:-1]), ["/adam/m", "expected f32 ["]),
-            (tensor("adam/v", lambda value: value.astype(numpy.float64)), ["/adam/v", "f64"]),
             (tensor("adam/v", negative), ["/adam/v", "a negative number"]),
-            (attribute("step", None), ["step"]),
             (attribute("step", -3), ["step"]),
-            (attribute("corpus_digest", None), ["corpus_digest"]),
             (attribute("logical_shards", 0), ["0 logical shards"]),
             (attribute("parameter_digest", "0" * 32), ["digest"]),
             (attribute("resume_signature", None), ["resume_signature"]),

@@ -3,7 +3,6 @@
 
 import json
 import os
-import pty
 import re
 import shutil
 import subprocess
@@ -424,28 +423,6 @@ class Manual(support.CommandLineTest):
         page = self.succeed("help", "--man", "train").decode().replace("\\-", "-")
         self.assertGreater(len(options_of("train")), 80)
         self.assertEqual({name for name in options_of("train") if f"\\fB{name}" not in page}, set())
-
-
-class Colours(support.CommandLineTest):
-    def message(self, **variables):
-        """The error of a command whose standard error is a terminal."""
-        terminal, end = pty.openpty()
-        try:
-            words = support.command("train", "--corpus", self.path("gone"), "--model-dir", self.path("run"))
-            environment = {**support.environment(), "TERM": "xterm", **variables}
-            environment.pop("NO_COLOR" if "NO_COLOR" not in variables else "", None)
-            process = subprocess.Popen(words, stderr=end, stdout=subprocess.DEVNULL, env=environment)
-            process.wait()
-            return os.read(terminal, 10000)
-        finally:
-            os.close(terminal)
-            os.close(end)
-
-    def test_only_a_terminal_has_them(self):
-        self.assertIn(b"\033[1;31merror:\033[0m", self.message())
-        self.assertNotIn(b"\033[", support.run("train", "--corpus", self.path("gone"), "--model-dir", self.path("run")).stderr)
-        self.assertNotIn(b"\033[", self.message(NO_COLOR="1"))
-        self.assertNotIn(b"\033[", self.message(TERM="dumb"))
 
 
 if __name__ == "__main__":

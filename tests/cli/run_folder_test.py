@@ -45,7 +45,6 @@ class RunFolder(support.RunTest):
             for command, program in ((supervised, support.SUPERVISE), (words, support.BINARY)):
                 self.assertIn(says, self.told(*command, binary=program, code=code))
 
-
     def test_config_json_is_a_configuration(self):
         options = {"preset": "small", "dropout": 0.123, "ema": 0.5, "valid_metric": "chrf", "max_steps": 2, "seed": 2**63 + 1}
         self.succeed(*self.train("first", "--pre-norm", **options, positions="marian", adam_epsilon=3e-9))

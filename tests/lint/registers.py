@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What each CUDA kernel takes of the device, as ptxas reported it (cmake/ptxas_report.sh), against registers.txt.
 
-    tests/lint/registers.py BUILD [--table FILE] [--write]
+    tests/lint/registers.py BUILD [--write]
 
 BUILD is a folder like build/release. A kernel is all of its instances; the greatest of them counts. Ends with 1, and a line
 that starts with file and line of the table for each finding, where a kernel takes more than its row allows, has no row,
@@ -172,7 +172,6 @@ def write(kernels, nvcc, file):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("build", type=pathlib.Path)
-    parser.add_argument("--table", type=pathlib.Path, default=TABLE)
     parser.add_argument("--write", action="store_true")
     arguments = parser.parse_args()
     kernels = reported(arguments.build)
@@ -180,13 +179,13 @@ def main():
         sys.exit(f"{arguments.build}: no kernel was built; build them with: cmake --build {arguments.build}")
     nvcc = nvcc_of(arguments.build)
     if arguments.write:
-        return write(kernels, nvcc, arguments.table)
-    nvcc_of_table, rows = table_of(arguments.table)
+        return write(kernels, nvcc, TABLE)
+    nvcc_of_table, rows = table_of(TABLE)
     if nvcc != nvcc_of_table:
-        print(f"not compared: {arguments.table.name} is of nvcc {nvcc_of_table}, the build of {nvcc}")
+        print(f"not compared: {TABLE.name} is of nvcc {nvcc_of_table}, the build of {nvcc}")
         return 0
-    wrong = compare(kernels, rows, arguments.table)
-    print("\n".join(wrong) if wrong else f"{len(kernels)} kernels, each within its row of {arguments.table.name}")
+    wrong = compare(kernels, rows, TABLE)
+    print("\n".join(wrong) if wrong else f"{len(kernels)} kernels, each within its row of {TABLE.name}")
     return 1 if wrong else 0
 
 
