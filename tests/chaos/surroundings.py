@@ -13,9 +13,6 @@ MS_REC = 0x4000
 MS_PRIVATE = 1 << 18
 PR_SET_CHILD_SUBREAPER = 36
 
-# Prefix of the folders' names, followed by the process id.
-PREFIX = "ventris-chaos-"
-
 LIBC = ctypes.CDLL(None, use_errno=True)
 
 
@@ -41,21 +38,11 @@ class Surroundings:
         hard = resource.getrlimit(resource.RLIMIT_CORE)[1]
         resource.setrlimit(resource.RLIMIT_CORE, (hard, hard))
         memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else tempfile.gettempdir()
-        self.remove_old_folders(tempfile.gettempdir(), memory)
-        self.folder = tempfile.mkdtemp(prefix=f"{PREFIX}{os.getpid()}-")
+        self.folder = tempfile.mkdtemp(prefix="ventris-chaos-")
         self.token = os.path.basename(self.folder)
         self.shared_memory = os.path.join(memory, self.token + "-memory")
         os.mkdir(self.shared_memory)
         self.mounts = []
-
-    @staticmethod
-    def remove_old_folders(*parents):
-        """Removes the remains of killed campaigns."""
-        for parent in parents:
-            for name in os.listdir(parent):
-                number = name.removeprefix(PREFIX).split("-")[0]
-                if name.startswith(PREFIX) and number.isdigit() and not os.path.exists(f"/proc/{number}"):
-                    shutil.rmtree(os.path.join(parent, name), ignore_errors=True)
 
     def __enter__(self):
         return self

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Disks that are full, files that may not grow, folders that may not be written to: the checkpoint before stays,
+"""Disks that are full, files that may not grow: the checkpoint before stays,
 and the message tells how many bytes are needed and free."""
 
 import os
@@ -64,15 +64,6 @@ class DiskFull(support.CommandLineTest):
                 self.assertFalse([name for name in os.listdir(run) if ".tmp." in name])
                 subprocess.run(["mount", "-o", f"remount,size={4 * self.bytes}", folder], check=True)
                 self.succeed(*train(self.corpus, run, 4))
-
-    def test_a_folder_that_may_not_be_written_to(self):
-        folder = self.mount("readonly", 4 * self.bytes)
-        run = os.path.join(folder, "run")
-        self.succeed(*train(self.corpus, run, 2))
-        before = self.read(os.path.join(run, "checkpoint-00000002.h5"))
-        subprocess.run(["mount", "-o", "remount,ro", folder], check=True)
-        message = self.refuse(73, *train(self.corpus, run, 4), says=[run, "Read-only file system"])
-        self.assertEqual(self.read(os.path.join(run, "checkpoint-00000002.h5")), before, message)
 
     def test_a_limit_on_the_size_of_files_whatever_is_done_at_its_signal(self):
         run = self.path("limited")

@@ -77,12 +77,6 @@ class LateRanks(support.RunTest):
                                r"; on this host rank 1 \(pid \d+\) is stopped")  # fmt: skip
         self.assertFalse(os.path.exists(self.path("absent")))
 
-    def test_a_start_that_another_rank_broke_off_is_not_called_a_stop_on_request(self):
-        # The last rank never comes to MPI and ends when the first has been waiting for it.
-        text = self.end_of(self.start_with("broken", 'if [ "$PMIX_RANK" = 1 ]; then sleep 2; kill -KILL $$; fi', 2), 137)
-        self.assertIn("ventris: stopped by SIGTERM before training began; the launcher sends it if another rank has ended", text)
-        self.assertNotIn("on request", text)
-
     def test_a_stop_while_mpi_starts_leaves_nothing_behind(self):
         # The last rank takes no notice and never comes.
         held = [f"{self.path('held')}-{rank}" for rank in (0, 1)]

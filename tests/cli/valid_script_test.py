@@ -103,11 +103,6 @@ class ValidScript(support.RunTest):
                 self.assertFalse(any(map(support.is_running, of_script)))
                 self.assertNotIn(7, self.results(name).values())
 
-    def test_what_is_refused(self):
-        words = ("train", "--corpus", self.corpus, "--model-dir", self.path("none"), "--preset", "tiny", "--valid-script", "true")
-        self.refuse(78, *words, "--valid-every", 0, says="--valid-every is 0")
-        self.refuse(78, *words, "--valid-beam-size", 0, "--valid-metric", "loss", says="--valid-script")
-
 
 if __name__ == "__main__":
     unittest.main(verbosity=2)
