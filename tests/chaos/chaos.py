@@ -20,12 +20,6 @@ from campaign import Campaign
 from surroundings import Surroundings
 
 
-def percentile(values, share):
-    """The smallest value that is not below at least this share of all values."""
-    ordered = sorted(values)
-    return ordered[max(0, -int(-share * len(ordered) // 1) - 1)]
-
-
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--binary", default=os.environ.get("VENTRIS_BINARY"), help="the program")
@@ -54,7 +48,7 @@ def summary(campaign, runs):
     seconds = campaign.recoveries
     result = {"runs": runs or 1, "faults": campaign.counts, "failures": len(campaign.failures)}
     if seconds:
-        result["recovery_p50"], result["recovery_p95"] = (round(percentile(seconds, x), 2) for x in (0.5, 0.95))
+        result["recovery_p50"], result["recovery_p95"] = (round(sorted(seconds)[int(share * len(seconds))], 2) for share in (0.5, 0.95))
     campaign.event("summary", **result)
     print(f"chaos: {runs or 1} runs with {text or 'no faults'}: {len(campaign.failures)} failed")
     if seconds:
@@ -62,15 +56,11 @@ def summary(campaign, runs):
               f"p95 {result['recovery_p95']} s of {len(seconds)}")  # fmt: skip
 
 
-def stop_campaign(number, _):
-    raise KeyboardInterrupt(f"signal {number}")
-
-
 def main():
     given = arguments()
     # So that the campaign cleans up at any signal.
     for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, stop_campaign)
+        signal.signal(number, signal.default_int_handler)
     planned = plans.runs(given.plan, given.seed, given.count) if given.plan != "mixed" else []
     if given.only:
         planned = [run for run in planned if run.number in given.only]

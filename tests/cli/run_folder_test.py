@@ -143,6 +143,12 @@ class Surroundings(support.RunTest):
         self.assertEqual(result.returncode, 74)
         self.assertIn(b"standard input", result.stderr)
 
+    def test_what_is_read_is_not_written_over(self):
+        text = self.demo_path("train.de")
+        before = self.read(text)
+        self.refuse(64, *self.prepare("--output", text), says=text)
+        self.assertEqual(self.read(text), before)
+
     def test_a_refused_run_leaves_the_description_of_the_one_it_found(self):
         self.succeed(*self.train("described", max_steps=2))
         files = [self.path("described", name) for name in ("config.json", "command.txt", "metrics.jsonl", "checkpoint-00000002.h5")]
