@@ -126,7 +126,7 @@ fi
 
 # The scripts and files that the tests and stages read.
 (cd "$root" && tar -cf - --exclude=__pycache__ tests/gpu tests/bench/{table,kernel_bill_step,kernel_bill_measured,peer_pytorch,peer_packed}.py \
-  tests/golden/*.golden launch/recipes/multi30k.sh launch/setup.sh) | tar -xf - -C "$kit/source"
+  tests/golden/*.golden launch/recipes/multi30k.sh launch/setup.sh launch/supervise.sh) | tar -xf - -C "$kit/source"
 
 corpus=()
 if [[ -n ${given[corpus]:-} ]]; then

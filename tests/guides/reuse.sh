@@ -13,9 +13,12 @@ for argument in "$@"; do
   esac
   before=$argument
 done
-# Of a group of sources (cmake/source_groups.cmake) its members count.
+# Of a group of sources (cmake/source_groups.cmake) its members count, whose names are relative to the root.
 members=("$source")
-if [[ $source == */groups/* ]]; then mapfile -t members < <(sed -n 's/^#include "\(.*\)"$/\1/p' "$source"); fi
+if [[ $source == */groups/* ]]; then
+  root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+  mapfile -t members < <(sed -n "s,^#include \"\(.*\)\"\$,$root/\1,p" "$source")
+fi
 # An object that is older than its source was not built since that changed.
 same=true
 for member in "${members[@]}"; do
