@@ -8,7 +8,6 @@
 #include <cstdlib>
 #include <utility>
 
-#include "data/error.h"
 #include "data/scores/bleu_tokenize.h"
 #include "data/scores/score_text.h"
 
@@ -109,13 +108,6 @@ const char* name_of(BleuSmoothing smoothing) {
   return "";
 }
 
-BleuCounter::BleuCounter(const BleuOptions& options) : options_(options) {
-  if (options.max_ngram_order < 1 || options.max_ngram_order > kMaxBleuOrder) {
-    fail(ErrorKind::kUsage, "the longest n-grams of BLEU must have 1 to {} words, not {}", kMaxBleuOrder,
-         options.max_ngram_order);
-  }
-}
-
 std::vector<int32_t> BleuCounter::symbols_of(std::string_view line) {
   std::vector<int32_t> symbols;
   for (const std::u32string_view word : split_words(lines_.emplace_back(bleu_text(line, options_))))
@@ -125,9 +117,6 @@ std::vector<int32_t> BleuCounter::symbols_of(std::string_view line) {
 
 std::vector<double> BleuCounter::count(std::string_view hypothesis,
                                        std::span<const std::string_view> references) {
-  if (references.empty()) {
-    fail(ErrorKind::kBadData, "BLEU needs at least one reference per sentence, but there is none");
-  }
   numbers_.clear();
   lines_.clear();
   const std::vector<int32_t> symbols = symbols_of(hypothesis);

@@ -51,11 +51,10 @@ struct BleuScore {
 /// Counts n-grams of many sentences, with reused memory.
 class BleuCounter {
  public:
-  /// Throws DataError kUsage if max_ngram_order is out of range.
-  explicit BleuCounter(const BleuOptions& options);
+  explicit BleuCounter(const BleuOptions& options) : options_(options) {}
   /// A row, of which sums give a score: hypothesis length, reference length, matches of each order, n-grams
-  /// of each order. The reference length is the closest; the shorter of two equally close ones. Throws
-  /// DataError kBadData without references.
+  /// of each order. The reference length is the closest; the shorter of two equally close ones. Requires a
+  /// reference.
   std::vector<double> count(std::string_view hypothesis, std::span<const std::string_view> references);
 
  private:

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 
-#include "data/error.h"
 #include "data/scores/bleu.h"
 #include "data/scores/score_text.h"
 #include "data/text/unicode.h"
@@ -60,19 +59,6 @@ ResampleScore f_score(std::span<const Real> statistics, const ChrfOptions& optio
 
 }  // namespace
 
-void check_chrf_options(const ChrfOptions& options) {
-  if (options.char_order < 1 || options.char_order > kMaxChrfOrder || options.word_order < 0 ||
-      options.word_order > kMaxChrfOrder) {
-    fail(ErrorKind::kUsage,
-         "chrF takes character n-grams up to 1 to {0} and word n-grams up to 0 to {0}, not {1} and {2}",
-         kMaxChrfOrder, options.char_order, options.word_order);
-  }
-}
-
-ChrfCounter::ChrfCounter(const ChrfOptions& options) : options_(options) {
-  check_chrf_options(options);
-}
-
 const ChrfCounter::Sentence& ChrfCounter::cut(std::string_view line) {
   Sentence& sentence = sentences_.emplace_back();
   sentence.text = unicode::decode(line);
@@ -99,9 +85,6 @@ const ChrfCounter::Sentence& ChrfCounter::cut(std::string_view line) {
 
 std::vector<double> ChrfCounter::count(std::string_view hypothesis,
                                        std::span<const std::string_view> references) {
-  if (references.empty()) {
-    fail(ErrorKind::kBadData, "chrF needs at least one reference per sentence, but there is none");
-  }
   numbers_.clear();
   sentences_.clear();
   const Sentence& proposed = cut(hypothesis);

@@ -24,17 +24,14 @@ struct ChrfOptions {
 
 inline constexpr int kMaxChrfOrder = 20;
 
-/// Throws DataError kUsage if an order is out of range.
-void check_chrf_options(const ChrfOptions& options);
-
 /// Counts n-grams of many sentences, with reused memory.
 class ChrfCounter {
  public:
-  explicit ChrfCounter(const ChrfOptions& options);
+  explicit ChrfCounter(const ChrfOptions& options) : options_(options) {}
 
   /// For each character order, then each word order: n-grams of the hypothesis (0 if the reference has none
-  /// of that order), of the reference, and of both; against the reference with the best score. Throws
-  /// DataError kBadData without references.
+  /// of that order), of the reference, and of both; against the reference with the best score. Requires a
+  /// reference.
   std::vector<double> count(std::string_view hypothesis, std::span<const std::string_view> references);
 
  private:

@@ -42,11 +42,6 @@ void check_references(const std::vector<std::vector<std::string>>& references, s
   }
 }
 
-Metric::Metric(MetricKind kind, const MetricOptions& options) : kind_(kind), options_(options) {
-  if (is_bleu()) BleuCounter{options.bleu};
-  if (!is_bleu()) check_chrf_options(options.chrf);
-}
-
 std::string Metric::name() const {
   return is_bleu() ? "BLEU" : chrf_name(options_.chrf);
 }

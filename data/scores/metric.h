@@ -32,8 +32,7 @@ struct Statistics {
 /// BLEU or chrF with its options; higher is better.
 class Metric {
  public:
-  /// Throws DataError kUsage on options out of range.
-  Metric(MetricKind kind, const MetricOptions& options);
+  Metric(MetricKind kind, const MetricOptions& options) : kind_(kind), options_(options) {}
 
   MetricKind kind() const { return kind_; }
   const MetricOptions& options() const { return options_; }

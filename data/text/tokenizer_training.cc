@@ -118,14 +118,6 @@ void check_options(const TokenizerTraining& options) {
   if (options.identity && options.lowercase) {
     fail(ErrorKind::kBadConfiguration, "a tokenizer cannot both lowercase the text and leave it unchanged");
   }
-  if (options.vocab_size < kMinVocabulary) {
-    fail(ErrorKind::kBadConfiguration, "a vocabulary needs at least {} tokens, not {}", kMinVocabulary,
-         options.vocab_size);
-  }
-  if (!(options.character_coverage >= 0.0 && options.character_coverage <= 1.0)) {
-    fail(ErrorKind::kBadConfiguration, "the character coverage is {}; it must be over 0 and at most 1",
-         options.character_coverage);
-  }
   if (options.split_digits && !pieces) {
     fail(ErrorKind::kBadConfiguration,
          "--split-digits is for bpe and unigram: a vocabulary of kind {} has no pieces of several digits",

@@ -89,13 +89,6 @@ TEST(TokenizerTest, BadTrainingOptionsAreRefused) {
   TokenizerTraining options = options_of(TokenizerKind::kBpe, 90);
   message_of(ErrorKind::kBadData, [&] { train_tokenizer({}, options); });
   message_of(ErrorKind::kBadData, [&] { train_tokenizer({"", ""}, options); });
-  message_of(ErrorKind::kBadConfiguration,
-             [&] { train_tokenizer(small_text(), options_of(TokenizerKind::kBpe, 3)); });
-  for (const double coverage : {-0.5, 1.5}) {
-    options.character_coverage = coverage;
-    message_of(ErrorKind::kBadConfiguration, [&] { train_tokenizer(small_text(), options); });
-  }
-  options.character_coverage = 1.0;
   options.lowercase = true;
   options.identity = true;
   message_of(ErrorKind::kBadConfiguration, [&] { train_tokenizer(small_text(), options); });
