@@ -103,6 +103,10 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream) {
   VENTRIS_LOCK();
   const bool meets_ranks =
       std::any_of(exec->nodes.begin(), exec->nodes.end(), [](const auto& node) { return node.meets_ranks; });
+  for (EmulatedEvent* event : exec->records) {
+    event->stream = valid(stream);
+    event->ticket = event->stream->enqueued + 1;
+  }
   return append(
       stream, "graph",
       [graph = std::make_shared<const EmulatedGraph>(*exec)] { replay(*graph, next_random()); }, meets_ranks);

@@ -258,6 +258,7 @@ cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t handle, uns
   if (stream == nullptr) return result(cudaErrorInvalidValue);
   if (flags == cudaEventRecordDefault || !stream->capture) return cudaEventRecord(event, handle);
   // A node of the graph: each replay records the event.
+  stream->capture->graph.records.push_back(event);
   return append(handle, EmulatedStream::Piece{[event] {
                   event->time = std::make_shared<std::chrono::nanoseconds>(state().clock);
                 }});

@@ -18,6 +18,8 @@
 
 // Private to the emulated runtime: its streams, and all else that it knows.
 
+struct EmulatedEvent;
+
 struct EmulatedGraph {
   struct Node {
     std::function<void()> work;
@@ -27,6 +29,7 @@ struct EmulatedGraph {
     bool meets_ranks;
   };
   std::vector<Node> nodes;
+  std::vector<EmulatedEvent*> records = {};  // that each launch records
   bool node_priorities = false;  // otherwise all have that of the stream in which the graph is launched
 };
 /// A capture that is under way, or ended.
