@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs that were stopped anywhere and went on have the digests of runs that were not; what is not resumed."""
 
+import json
 import glob
 import os
 import signal
@@ -93,6 +94,16 @@ class Resume(support.RunTest):
         self.assertIn(f"resuming from {trunk} at step 4", told)
         self.assertIn(f"{self.checkpoint('damaged', 6)}: its length is 1000 bytes, but ", told)
         self.assertEqual(self.digests("damaged")[8], expected[8])
+
+    def test_a_best_checkpoint_that_is_not_there_is_looked_for_anew(self):
+        valid = {"valid_every": 2, "save_every": 2, "keep_checkpoints": 20}
+        best = lambda: json.loads(self.read(self.path("validated", "best.json")))["checkpoint"]
+        self.run_to("validated", 8, **valid)
+        os.remove(self.path("validated", best()))
+        told = self.told(*self.train("validated", max_steps=10, **valid))
+        self.assertIn("the search for the best starts again", told)
+        self.assertEqual(best(), "checkpoint-00000010.h5")
+        self.assertNotIn("the search for the best", self.told(*self.train("validated", max_steps=12, **valid)))
 
 
 if __name__ == "__main__":

@@ -18,8 +18,24 @@ OPTIONS = [
 ]
 ENDLESS = 1000000
 STOPS = (signal.SIGTERM, signal.SIGUSR1, signal.SIGHUP)
+# Of what a process catches: faults of its own, and what the C library keeps for itself.
+SYNCHRONOUS = {signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGSEGV, signal.SIGTRAP, 32, 33}
 SEED = 1
 ALL = int(os.environ.get("VENTRIS_ALL_SIGNALS", "0"))
+
+
+def signals_of(mask):
+    return {number for number in range(1, 65) if int(mask, 16) >> (number - 1) & 1}
+
+
+def threads_of(process):
+    """SigBlk and SigCgt of each thread, as sets of numbers."""
+    found = []
+    for thread in os.listdir(f"/proc/{process}/task"):
+        with open(f"/proc/{process}/task/{thread}/status", encoding="ascii") as file:
+            lines = dict(line.split(":", 1) for line in file)
+        found.append((signals_of(lines["SigBlk"]), signals_of(lines["SigCgt"])))
+    return found
 
 
 class Signals(support.RunTest):
@@ -93,6 +109,26 @@ class Signals(support.RunTest):
     @unittest.skipUnless(support.MPIEXEC, "built without MPI")
     def test_two_ranks_with_avx2(self):
         self.check(2, "AVX2")
+
+    def check_threads(self, process):
+        """No handler can run on a thread that computes."""
+        threads = threads_of(process)
+        self.assertGreater(len(threads), 2)
+        asked = {*STOPS, signal.SIGINT}
+        open_to_them = [blocked for blocked, _ in threads if not asked <= blocked]
+        self.assertLessEqual(len(open_to_them), 1, open_to_them)  # the one that waits for them
+        for _, caught in threads:
+            self.assertEqual(caught - SYNCHRONOUS, set())
+
+    def test_threads(self):
+        for ranks in (1, 2) if support.MPIEXEC else (1,):
+            process = self.start("stormy", ranks=ranks, threads=2)
+            processes = support.children_of(process.pid) if ranks > 1 else [process.pid]
+            self.assertEqual(len(processes), ranks)
+            for rank in processes:
+                self.check_threads(rank)
+            process.send_signal(signal.SIGUSR1)
+            self.end_of(process, 75)
 
     def test_the_second_interrupt_ends_the_program_at_once(self):
         process = self.start("stormy", batch_source_tokens=40000, batch_target_tokens=40000)

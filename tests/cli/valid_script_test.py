@@ -103,6 +103,20 @@ class ValidScript(support.RunTest):
                 self.assertFalse(any(map(support.is_running, of_script)))
                 self.assertNotIn(7, self.results(name).values())
 
+    def test_surroundings(self):
+        """On two ranks it runs once for a set, and finds nothing of the job but its task."""
+        file = self.path("surroundings")
+        script = (f"{{ env | grep -c '^OMPI_\\|^PMIX_\\|^PMI_'; ls /proc/self/fd | wc -w; nice; "
+                  f'wc -c; grep "^Sig[BI]" /proc/self/status; }} >> {file}-$VENTRIS_SET; echo 1')  # fmt: skip
+        self.succeed(*self.train("ranks", valid_script=script), ranks=2 if support.MPIEXEC else 1)
+        for name in ("valid", "news"):
+            said = self.read(f"{file}-{name}").decode().splitlines()
+            self.assertEqual(len(said), 6, said)
+            # ls has a descriptor of the folder that it lists, and the standard output of a pipe.
+            self.assertEqual(said[:4], ["0", "4", str(min(os.getpriority(os.PRIO_PROCESS, 0) + 10, 19)), "0"])
+            self.assertEqual([int(line.split()[1], 16) & 0x15202 for line in said[4:]], [0, 0])  # of INT, USR1, PIPE, TERM and CHLD
+        self.assertEqual(self.results("ranks"), {(10, "valid"): 1.0, (10, "news"): 1.0})
+
 
 if __name__ == "__main__":
     unittest.main(verbosity=2)
