@@ -90,11 +90,6 @@ std::string program_man_page(const std::vector<Command>& commands) {
   text += ".SH TOPICS\n" + escaped("'ventris help TOPIC' shows a part of the guide:") + "\n";
   for (const HelpTopic& topic : help_topics())
     text += item(std::string(topic.name), std::string(topic.title));
-  text +=
-      ".SH ENVIRONMENT\n" +
-      item("NO_COLOR",
-           "If set and not empty, messages have no colours. They have some only on a terminal whose TERM is "
-           "not 'dumb'.");
   text += ".SH \"SEE ALSO\"\n";
   for (size_t i = 0; i < commands.size(); ++i)
     text += bold(escaped("ventris-" + commands[i].name)) + "(1)" + (i + 1 < commands.size() ? ",\n" : "\n");

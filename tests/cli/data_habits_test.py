@@ -110,10 +110,10 @@ class DataHabits(support.CommandLineTest):
         self.assertIn("5 dropped: a side is a line of the validation or a test set", outputs["Duplicates and test sets"])
         self.assertIn("60 dropped: near duplicates", outputs["Duplicates and test sets"])
         self.assertIn("tag of the source: <bt>", outputs["Back-translation"])
-        self.assertIn("mixed", outputs["Stages and shares"])
+        self.assertIn("trained at step 4", outputs["Stages and shares"])
         self.assertEqual(len(self.read(self.path("test.fr")).splitlines()), 24)
         self.assertRegex(outputs["Weights"], r"weights: 0\.\d+ in the mean")
-        self.assertRegex(outputs["What a step saw"], r"(?m)^1\t\d+\tfirst\tclean\t\d+\t0\t\d+\t\d+\t")
+        self.assertRegex(outputs["What a step saw"], r'(?m)^{"step":1,"shard":\d+,"stage":"first","corpus":"clean","pair":\d+,"epoch":0,')
 
 
 if __name__ == "__main__":
