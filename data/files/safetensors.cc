@@ -15,7 +15,7 @@ namespace ventris::data {
 namespace {
 
 constexpr size_t kLengthBytes = 8;
-/// A tensor takes about 150 bytes of the header, which takes up to about twenty times its length when parsed.
+/// A tensor takes about 150 bytes of the header, which takes up to about forty times its length when parsed.
 constexpr uint64_t kMaxHeaderBytes = uint64_t{4} << 20;
 constexpr int64_t kMaxElements = int64_t{1} << 48;
 constexpr const char* kMetadataKey = "__metadata__";
@@ -38,6 +38,29 @@ constexpr size_t kDigestDigits = 32;
 /// The bytes before the digest in the header of a file of ours.
 std::string digest_prefix() {
   return fmt::format("{{\"{}\":{{\"digest\":\"", kMetadataKey);
+}
+
+/// The nesting of lists and objects, and the colons between keys and values, of text that is JSON.
+struct Structure {
+  int depth = 0;
+  size_t colons = 0;
+};
+Structure structure_of(std::string_view json) {
+  Structure found;
+  int depth = 0;
+  bool in_string = false;
+  for (size_t i = 0; i < json.size(); ++i) {
+    const char c = json[i];
+    if (c == '"') in_string = !in_string;
+    if (in_string) {
+      if (c == '\\') ++i;
+      continue;
+    }
+    if (c == '[' || c == '{') found.depth = std::max(found.depth, ++depth);
+    if (c == ']' || c == '}') --depth;
+    if (c == ':') ++found.colons;
+  }
+  return found;
 }
 
 int64_t bytes_of(const SafeTensor& tensor) {
@@ -79,38 +102,49 @@ void SafetensorsFile::read_header() {
   const auto refuse = [&](const std::string& what) {
     fail(ErrorKind::kBadData, "{}: the header of the safetensors file is damaged: {}", origin_, what);
   };
-  const auto number = [&](const Header& listed) {
-    if (!listed.is_number_unsigned() || listed.get<uint64_t>() > static_cast<uint64_t>(kMaxElements))
-      refuse("a length or place is no number from 0 to 2^48");
-    return listed.get<int64_t>();
+  const auto member = [](const Header& object, const char* key) {
+    const auto found = object.find(key);  // the end, too, of a value that is no object
+    return found == object.end() ? Header() : *found;
   };
-  constexpr int kMaxDepth = 3;  // numbers of a shape; what is deeper is not kept
-  const Header header = Header::parse(
-      header_, [](int depth, Header::parse_event_t, const Header&) { return depth <= kMaxDepth; },
-      /*allow_exceptions=*/false);
+  constexpr int kMaxDepth = 3;  // a shape, in a tensor, in the header
+  const Structure structure = structure_of(header_);
+  if (structure.depth > kMaxDepth) refuse("its lists and objects are nested too deeply");
+  const Header header = try_json(header_);
+  if (header.is_discarded()) refuse("it is not valid JSON");
   if (!header.is_object()) refuse("it is no JSON object");
-  try {
-    if (const auto found = header.find(kMetadataKey); found != header.end()) {
-      for (const auto& [key, value] : found->items()) metadata_.emplace_back(key, value.get<std::string>());
+  if (const auto found = header.find(kMetadataKey); found != header.end()) {
+    if (!found->is_object()) refuse(fmt::format("{} is no object", kMetadataKey));
+    for (const auto& [key, value] : found->items()) {
+      if (!value.is_string()) refuse(fmt::format("the metadata {} is no text", key.substr(0, 100)));
+      metadata_.emplace_back(key, value.get<std::string>());
     }
-    refuse_newer();
-    for (const auto& [name, listed] : header.items()) {
-      if (name == kMetadataKey) continue;
-      const Type* type = find_type(listed.at("dtype").get<std::string>());
-      const Header& shape = listed.at("shape");
-      const Header& offsets = listed.at(kOffsetsKey);
-      if (type == nullptr || !shape.is_array() || offsets.size() != 2 || listed.size() != 3)
-        refuse(fmt::format("tensor {} has an unknown dtype or another form", name.substr(0, 100)));
-      tensors_.push_back({.name = name,
-                          .type = type->name,
-                          .shape = {},
-                          .begin = number(offsets.at(0)),
-                          .end = number(offsets.at(1))});
-      for (const Header& extent : shape) tensors_.back().shape.push_back(number(extent));
-    }
-  } catch (const Header::exception& error) {
-    refuse(error.what());
   }
+  refuse_newer();
+  for (const auto& [name, listed] : header.items()) {
+    if (name == kMetadataKey) continue;
+    const std::string tensor = fmt::format("tensor {}", name.substr(0, 100));
+    const auto number = [&](const Header& value) {
+      if (!value.is_number_unsigned() || value.get<uint64_t>() > static_cast<uint64_t>(kMaxElements))
+        refuse(tensor + " has a length or place that is no number from 0 to 2^48");
+      return value.get<int64_t>();
+    };
+    const Header type_name = member(listed, "dtype");
+    const Header shape = member(listed, "shape");
+    const Header offsets = member(listed, kOffsetsKey);
+    const Type* type = type_name.is_string() ? find_type(type_name.get<std::string>()) : nullptr;
+    if (type == nullptr || !shape.is_array() || !offsets.is_array() || offsets.size() != 2 ||
+        listed.size() != 3)
+      refuse(tensor + " has an unknown dtype or another form");
+    tensors_.push_back({.name = name,
+                        .type = type->name,
+                        .shape = {},
+                        .begin = number(offsets.at(0)),
+                        .end = number(offsets.at(1))});
+    for (const Header& extent : shape) tensors_.back().shape.push_back(number(extent));
+  }
+  // Of equal keys the parser keeps one: then there are fewer members than colons.
+  if (structure.colons != header.size() + metadata_.size() + 3 * tensors_.size())
+    refuse("a tensor, or a key of one or of the metadata, occurs twice");
 }
 
 /// Not if the file is damaged: then the version may be, too.

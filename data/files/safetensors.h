@@ -24,10 +24,10 @@ struct SafeTensor {
 using SafeMetadata = std::vector<std::pair<std::string, std::string>>;
 
 /// A safetensors file in memory: 8 bytes length of the header, the header (JSON), the data. The bytes must
-/// outlive the object. Everything is checked before it is used: lengths, types, shapes, and that the tensors
-/// cover the data section without gap or overlap. If the metadata have a digest, it is checked (see
-/// write_safetensors()). Throws DataError kBadData, naming `origin`, NewerFormat if the metadata name a later
-/// format of ours than this program reads.
+/// outlive the object. Everything is checked before it is used: the form of the header, names that occur
+/// twice, lengths, types, shapes, and that the tensors cover the data section without gap or overlap. If the
+/// metadata have a digest, it is checked (see write_safetensors()). Throws DataError kBadData, naming
+/// `origin`, NewerFormat if the metadata name a later format of ours than this program reads.
 class SafetensorsFile {
  public:
   SafetensorsFile(std::span<const uint8_t> bytes, std::string origin);

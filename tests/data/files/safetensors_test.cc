@@ -2,6 +2,7 @@
 #include "data/files/safetensors.h"
 
 #include <cstring>
+#include <ctime>
 
 #include "data/files/atomic_file.h"
 #include "tests/data/test_files.h"
@@ -123,16 +124,40 @@ TEST(SafetensorsHeader, OfAnyOtherFormIsRefused) {
           R"({"a":{"dtype":"U8","shape":[2],"data_offsets":[0,2]},"a":{"dtype":"U8","shape":[2],"data_offsets":[2,4]}})",
           R"({"a":{"dtype":"U8","shape":[3],"data_offsets":[0,3]},"b":{"dtype":"U8","shape":[2],"data_offsets":[2,4]}})",
           R"({"__metadata__":{"k":7},"a":{"dtype":"U8","shape":[4],"data_offsets":[0,4]}})",
+          R"({"__metadata__":"k","a":{"dtype":"U8","shape":[4],"data_offsets":[0,4]}})",
+          R"({"__metadata__":["k"],"a":{"dtype":"U8","shape":[4],"data_offsets":[0,4]}})",
+          R"({"__metadata__":null,"a":{"dtype":"U8","shape":[4],"data_offsets":[0,4]}})",
+          R"({"__metadata__":{"k":"1","k":"1"},"a":{"dtype":"U8","shape":[4],"data_offsets":[0,4]}})",
+          R"({"a":{"dtype":"U8","shape":[4],"data_offsets":[0,4]},"\u0061":{"dtype":"U8","shape":[4],"data_offsets":[0,4]}})",
+          R"({"a":{"dtype":"U8","shape":[4],"shape":[4],"data_offsets":[0,4]}})",
           R"({"__metadata__":{"digest":"00"},"a":{"dtype":"U8","shape":[4],"data_offsets":[0,4]}})",
           R"({"a":{"dtype":"U8","shape":[4],"data_offsets":[0,4]}} x)",
       }) {
-    EXPECT_FALSE(safetensors_refusal(file_of(header, "abcd")).empty()) << header;
+    const std::string message = safetensors_refusal(file_of(header, "abcd"));
+    EXPECT_FALSE(message.empty() || contains(message, "json.exception")) << header << ": " << message;
   }
   std::vector<uint8_t> bytes = file_of(good, "abcd");
   bytes[7] = 0xFF;  // a header of 2^63 bytes
   EXPECT_TRUE(contains(safetensors_refusal(bytes), "its header would have"));
   EXPECT_FALSE(safetensors_refusal({}).empty());
-  EXPECT_FALSE(safetensors_refusal(file_of(std::string(100000, '['), "")).empty());
+  EXPECT_TRUE(contains(safetensors_refusal(file_of(std::string(100000, '['), "")), "nested too deeply"));
+  EXPECT_TRUE(contains(safetensors_refusal(file_of("{", "")), "not valid JSON"));
+  EXPECT_TRUE(contains(safetensors_refusal(file_of(R"({"a":{},"b":1})", "")), "tensor a has"));
+}
+
+TEST(SafetensorsHeader, OfManyTensorsOrValuesTakesATimeInProportion) {
+  const std::clock_t begin = std::clock();
+  std::string tensors = "{";
+  for (int i = 0; i < 50000; ++i)
+    tensors += fmt::format(R"("\"[{}:{{":{{"dtype":"U8","shape":[0],"data_offsets":[0,0]}},)", i);
+  tensors.back() = '}';
+  const std::vector<uint8_t> bytes = file_of(tensors, "");
+  EXPECT_EQ(SafetensorsFile(bytes, "x").tensors().size(), 50000U);
+  std::string values = R"({"a":[)";
+  for (int i = 0; i < 1300000; ++i) values += "{},";
+  values.back() = ']';
+  EXPECT_TRUE(contains(safetensors_refusal(file_of(values + "}", "")), "tensor a has an unknown dtype"));
+  EXPECT_LT((std::clock() - begin) / CLOCKS_PER_SEC, 20);
 }
 
 }  // namespace
