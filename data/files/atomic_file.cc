@@ -34,6 +34,7 @@ void AtomicFile::fail_creating(int error) const {
 void AtomicFile::remove_name() {
   if (!temporary_.empty()) ::unlink(temporary_.c_str());
   temporary_.clear();
+  folder_.close();
 }
 
 void AtomicFile::check_folder() const {

@@ -38,7 +38,8 @@ class AtomicFile {
   /// Writes pending data to the disk, so that commit() has little left to write.
   void sync();
   void commit();
-  /// Removes its temporary name, if it has one: of working data, for which commit() is never called.
+  /// Removes its temporary name, if it has one, and closes its folder: of working data, for which commit() is
+  /// never called.
   void remove_name();
   /// Whether the file has its name: then it is complete, even if commit() failed afterwards.
   bool committed() const { return committed_; }

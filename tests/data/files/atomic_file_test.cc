@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "data/files/spool_file.h"
 #include "data/files/temporary_name.h"
 #include "data/text/tokenizer.h"
 #include "tests/data/test_files.h"
@@ -64,6 +65,16 @@ TEST(KindOfCreating, WhatMayPassIsWorthAnotherStart) {
     EXPECT_EQ(kind_of_creating(error), ErrorKind::kIo);
   for (const int error : {EACCES, EPERM, EROFS, ENOENT, ENOTDIR, ENAMETOOLONG})
     EXPECT_EQ(kind_of_creating(error), ErrorKind::kCannotCreate);
+}
+
+TEST_F(AtomicFileTest, WorkingDataTakeOneDescriptor) {
+  const auto open_files = [] {
+    return std::distance(fs::directory_iterator("/proc/self/fd"), fs::directory_iterator());
+  };
+  const auto before = open_files();
+  const SpoolFile spool(in_folder("corpus.h5"), ElementType::kI32);
+  EXPECT_EQ(open_files(), before + 1);
+  EXPECT_EQ(names(), std::vector<std::string>());
 }
 
 TEST_F(AtomicFileTest, AFileHasNoNameBeforeItIsWhole) {
