@@ -234,17 +234,18 @@ void Hdf5Writer::verify() const {
   ::posix_fadvise(impl_->target.fd(), 0, 0, POSIX_FADV_DONTNEED);
   const std::string& path = impl_->target.path();
   std::string difference;
+  bool is_damaged = true;
   try {
     if (const std::string present = verified_digest(path); present != digest())
       difference = fmt::format("its digest is {}", present);
   } catch (const DataError& error) {
     difference = error.what();
+    is_damaged = error.kind() == ErrorKind::kBadData;
   }
   if (difference.empty()) return;
-  fail(ErrorKind::kIo,
-       "{}: was written, but cannot be read back with the digest {}: {}. "
-       "The disk, or the connection to it, is faulty; earlier files are intact",
-       path, digest(), difference);
+  fail(ErrorKind::kIo, "{}: was written, but cannot be read back with the digest {}: {}{}", path, digest(),
+       difference,
+       is_damaged ? ". The disk, or the connection to it, is faulty; earlier files are intact" : "");
 }
 
 const std::string& Hdf5Writer::digest() const {

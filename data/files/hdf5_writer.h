@@ -42,7 +42,7 @@ class Hdf5Writer {
 
   void commit();
   /// Reads the committed file again, from the disk if the system follows the advice, and compares digests.
-  /// Throws DataError kIo if they differ.
+  /// Throws DataError kIo if they differ, or the file cannot be read.
   void verify() const;
   /// Hexadecimal, of the committed file: XXH3-128, or the root of the tree.
   const std::string& digest() const;

@@ -81,6 +81,10 @@ TEST_F(Hdf5FileTest, AWrittenFileIsComparedWithItsDigestOfEitherKind) {
     put("sample.h5", bytes);
     const std::string message = message_of(ErrorKind::kIo, [&] { writer.verify(); });
     EXPECT_TRUE(contains(message, path) && contains(message, writer.digest())) << message;
+    EXPECT_TRUE(contains(message, "is faulty")) << message;
+    ASSERT_EQ(::unlink(path.c_str()), 0);
+    const std::string missing = message_of(ErrorKind::kIo, [&] { writer.verify(); });
+    EXPECT_TRUE(contains(missing, "No such file") && !contains(missing, "is faulty")) << missing;
   }
 }
 
