@@ -58,10 +58,7 @@ void ByteSource::find_form(int64_t lines) {
     if (!head.empty() && (head[0] & 0xF0) == 0x50) head[0] = 0x50;
     decided = true;
     for (const Compression& form : compressions()) {
-      if (head.starts_with(form.magic)) {
-        compression_ = &form;
-        decompressor_ = form.make();
-      }
+      if (head.starts_with(form.magic)) compression_ = &form;
       decided = decided && !(head.size() < form.magic.size() && form.magic.starts_with(head));
     }
   }
@@ -79,19 +76,26 @@ size_t ByteSource::take_plain(std::vector<char>& buffer, int64_t lines) {
 size_t ByteSource::decompress_some(std::vector<char>& buffer, int64_t lines) {
   const auto refuse = [&](const char* what, const std::string& reason) {
     fail(ErrorKind::kBadData, "{}:{}: the {} data is {}: {}. Fetch or compress the file again.", path_,
-         lines + 1, compression_->name, what, reason);
+         lines + 1, compression_->name,
+         follows_ ? "followed by other bytes, or by a damaged or incomplete part" : what, reason);
   };
-  while (!done_) {
+  while (true) {
+    if (!fault_.empty()) refuse("corrupt", fault_);
     const bool more = begin_ < end_ || fill(lines);
-    const Decompressor::Step step =
-        decompressor_->step({input_.data() + begin_, end_ - begin_}, buffer, !more);
+    if (decompressor_ == nullptr) {
+      while (begin_ < end_ && input_[begin_] == 0) ++begin_;  // padding of tape blocks and of xz
+      if (!more) return 0;
+      if (begin_ == end_) continue;
+      decompressor_ = compression_->make();
+    }
+    const Decompressor::Step step = decompressor_->step({input_.data() + begin_, end_ - begin_}, buffer);
     begin_ += step.taken;
-    if (!step.fault.empty()) refuse("corrupt", step.fault);
+    fault_ = step.fault;
+    follows_ = step.ended || (follows_ && step.written == 0);
+    if (step.ended) decompressor_.reset();
     if (step.written > 0) return step.written;
-    if (!more && !step.complete) refuse("truncated", "unexpected end of file");
-    done_ = !more;
+    if (!more && !step.ended && fault_.empty()) refuse("truncated", "unexpected end of file");
   }
-  return 0;
 }
 
 }  // namespace ventris::data

@@ -40,13 +40,14 @@ class ByteSource {
   std::string path_;
   FileHandle file_;
   bool form_is_known_ = false;
-  const Compression* compression_ = nullptr;  // null: plain
-  std::unique_ptr<Decompressor> decompressor_;
-  std::vector<unsigned char> input_;  // read, and not yet consumed from `begin_` on
+  const Compression* compression_ = nullptr;    // null: plain
+  std::unique_ptr<Decompressor> decompressor_;  // null between parts
+  std::string fault_;                           // of what follows the text that was returned last
+  bool follows_ = false;                        // a part has ended, and what follows has given no text yet
+  std::vector<unsigned char> input_;            // read, and not yet consumed from `begin_` on
   size_t begin_ = 0;
   size_t end_ = 0;
   bool at_end_ = false;  // of the file: another read of a terminal could return more
-  bool done_ = false;    // the decompressor is complete at the end
   int64_t bytes_read_ = 0;
 };
 

@@ -28,50 +28,42 @@ class GzipDecompressor final : public Decompressor {
   }
   ~GzipDecompressor() override { inflateEnd(&stream_); }
 
-  Step step(std::span<const unsigned char> in, std::span<char> out, bool /*last*/) override {
-    Step step;
-    if (between_members_) {
-      while (step.taken < in.size() && in[step.taken] == 0) ++step.taken;  // padding of tape blocks
-      step.complete = step.taken == in.size();
-      if (step.complete) return step;
-      inflateReset(&stream_);
-    }
-    stream_.next_in = const_cast<unsigned char*>(in.data() + step.taken);
-    stream_.avail_in = static_cast<unsigned>(in.size() - step.taken);
+  Step step(std::span<const unsigned char> in, std::span<char> out) override {
+    stream_.next_in = const_cast<unsigned char*>(in.data());
+    stream_.avail_in = static_cast<unsigned>(in.size());
     stream_.next_out = reinterpret_cast<unsigned char*>(out.data());
     stream_.avail_out = static_cast<unsigned>(out.size());
     const int code = inflate(&stream_, Z_NO_FLUSH);
     if (code == Z_MEM_ERROR) throw std::bad_alloc();
+    Step step{.taken = in.size() - stream_.avail_in,
+              .written = out.size() - stream_.avail_out,
+              .ended = code == Z_STREAM_END};
     if (code != Z_OK && code != Z_BUF_ERROR && code != Z_STREAM_END)
       step.fault = stream_.msg == nullptr ? "invalid data" : stream_.msg;
-    step.taken = in.size() - stream_.avail_in;
-    step.written = out.size() - stream_.avail_out;
-    step.complete = between_members_ = code == Z_STREAM_END;
     return step;
   }
 
  private:
   z_stream stream_{};
-  bool between_members_ = false;
 };
 
 class XzDecompressor final : public Decompressor {
  public:
   XzDecompressor() {
-    if (lzma_stream_decoder(&stream_, kMaxMemory, LZMA_CONCATENATED) != LZMA_OK) throw std::bad_alloc();
+    if (lzma_stream_decoder(&stream_, kMaxMemory, 0) != LZMA_OK) throw std::bad_alloc();
   }
   ~XzDecompressor() override { lzma_end(&stream_); }
 
-  Step step(std::span<const unsigned char> in, std::span<char> out, bool last) override {
+  Step step(std::span<const unsigned char> in, std::span<char> out) override {
     stream_.next_in = in.data();
     stream_.avail_in = in.size();
     stream_.next_out = reinterpret_cast<unsigned char*>(out.data());
     stream_.avail_out = out.size();
-    const lzma_ret code = lzma_code(&stream_, last ? LZMA_FINISH : LZMA_RUN);
+    const lzma_ret code = lzma_code(&stream_, LZMA_RUN);
     if (code == LZMA_MEM_ERROR) throw std::bad_alloc();
     Step step{.taken = in.size() - stream_.avail_in,
               .written = out.size() - stream_.avail_out,
-              .complete = code == LZMA_STREAM_END};
+              .ended = code == LZMA_STREAM_END};
     if (code == LZMA_MEMLIMIT_ERROR) {
       step.fault = kTooMuchMemory;
     } else if (code != LZMA_OK && code != LZMA_BUF_ERROR && code != LZMA_STREAM_END) {
@@ -92,13 +84,12 @@ class ZstdDecompressor final : public Decompressor {
   }
   ~ZstdDecompressor() override { ZSTD_freeDCtx(context_); }
 
-  Step step(std::span<const unsigned char> in, std::span<char> out, bool /*last*/) override {
+  Step step(std::span<const unsigned char> in, std::span<char> out) override {
     ZSTD_inBuffer from{in.data(), in.size(), 0};
     ZSTD_outBuffer to{out.data(), out.size(), 0};
     const size_t code = ZSTD_decompressStream(context_, &to, &from);
-    if (from.pos + to.pos > 0) between_frames_ = code == 0;
-    Step step{.taken = from.pos, .written = to.pos, .complete = between_frames_};
-    if (ZSTD_isError(code) == 0 || (in.empty() && between_frames_)) return step;
+    Step step{.taken = from.pos, .written = to.pos, .ended = code == 0};
+    if (ZSTD_isError(code) == 0) return step;
     if (ZSTD_getErrorCode(code) == ZSTD_error_memory_allocation) throw std::bad_alloc();
     step.fault = ZSTD_getErrorCode(code) == ZSTD_error_frameParameter_windowTooLarge
                      ? kTooMuchMemory
@@ -108,7 +99,6 @@ class ZstdDecompressor final : public Decompressor {
 
  private:
   ZSTD_DCtx* context_;
-  bool between_frames_ = false;
 };
 
 template <typename T>

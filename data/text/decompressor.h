@@ -11,20 +11,20 @@
 
 namespace ventris::data {
 
-/// Decompresses a file: members of gzip, streams of xz or frames of zstd, one after the other.
+/// Decompresses a part of a file: a member of gzip, a stream of xz or a frame of zstd.
 class Decompressor {
  public:
   struct Step {
     size_t taken = 0;
     size_t written = 0;
-    bool complete = false;   // the file may end here
+    bool ended = false;      // the part is complete
     std::string fault = {};  // why it cannot be read, or empty
   };
 
   virtual ~Decompressor() = default;
-  /// Takes bytes from `in` and writes to `out` until one of them is used up. `last`: nothing follows `in`.
-  /// Throws std::bad_alloc.
-  virtual Step step(std::span<const unsigned char> in, std::span<char> out, bool last) = 0;
+  /// Takes bytes from `in` and writes to `out` until one of them is used up or the part ends. Throws
+  /// std::bad_alloc.
+  virtual Step step(std::span<const unsigned char> in, std::span<char> out) = 0;
 };
 
 /// A form of compressed data, known by its first bytes.
