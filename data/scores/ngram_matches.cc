@@ -7,7 +7,7 @@ namespace ventris::data {
 
 void NgramMatches::set_hypothesis(std::span<const int32_t> symbols, int max_order) {
   max_order_ = static_cast<size_t>(max_order);
-  ngrams_.clear();
+  empty_table(ngrams_);
   for (size_t begin = 0; begin < symbols.size(); ++begin) {
     int32_t prefix = 0;
     for (size_t at = begin; at < std::min(symbols.size(), begin + max_order_); ++at) {

@@ -9,6 +9,17 @@
 
 namespace ventris::data {
 
+/// Empties a table of hashes. That of a very long line is replaced: clear() takes time for all its buckets.
+template <typename Table>
+void empty_table(Table& table) {
+  constexpr size_t kMostBuckets = size_t{1} << 14;
+  if (table.bucket_count() > kMostBuckets) {
+    table = Table();
+  } else {
+    table.clear();
+  }
+}
+
 /// The n-grams of a hypothesis, of all orders up to a maximum, and their matches in references. A trie: an
 /// n-gram is found by the number of its first n - 1 symbols and its last symbol.
 class NgramMatches {
@@ -41,7 +52,7 @@ class NgramMatches {
 /// Numbers the distinct words of one sentence and its references from 0. Their text must outlive it.
 class WordNumbers {
  public:
-  void clear() { numbers_.clear(); }
+  void clear() { empty_table(numbers_); }
   int32_t number(std::u32string_view word) {
     return numbers_.try_emplace(word, static_cast<int32_t>(numbers_.size())).first->second;
   }

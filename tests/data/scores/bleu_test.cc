@@ -56,6 +56,18 @@ TEST(Bleu, AgreesWithSacrebleuOnOddTextWithAllOptions) {
   EXPECT_EQ(cases, 14 * 96);
 }
 
+TEST(Bleu, ALongLineChangesNothingForTheNextOnes) {
+  std::string line;
+  for (int i = 0; i < 20000; ++i) line += fmt::format("{} ", i);
+  const std::vector<std::string_view> long_line = {line};
+  const std::vector<std::string_view> reference = {"the old dog sees two birds"};
+  BleuCounter counter({});
+  BleuCounter fresh({});
+  EXPECT_EQ(counter.count(line, long_line)[2], 20000);
+  EXPECT_EQ(counter.count("the dog sees two birds", reference),
+            fresh.count("the dog sees two birds", reference));
+}
+
 /// A row of BleuCounter with the counts of a test vector.
 std::vector<double> row_of(const json& stats) {
   std::vector<double> row = {stats.at("sys_len"), stats.at("ref_len")};
