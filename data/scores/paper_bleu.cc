@@ -25,8 +25,8 @@ std::optional<MosesLanguage> paper_language(const ProtocolOptions& options, Bleu
        {MosesLanguage::kEnglish, MosesLanguage::kGerman, MosesLanguage::kFrench, MosesLanguage::kCzech}) {
     if (options.language == name_of(language)) return language;
   }
-  fail(ErrorKind::kUsage, "--protocol paper needs the --language of the text: en, de, fr or cs, not '{}'",
-       options.language);
+  fail(ErrorKind::kUsage, "--protocol paper needs the --language of the text: en, de, fr or cs{}",
+       options.language.empty() ? "" : fmt::format(", not '{}'", options.language));
 }
 
 std::string paper_words(std::string_view line, MosesLanguage language) {

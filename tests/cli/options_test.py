@@ -350,7 +350,7 @@ class Protocol(support.CommandLineTest):
     def test_options_that_do_not_fit_are_refused(self):
         text = self.write("text", GERMAN)
         paper = ["bleu", "--input", text, "--reference", text, "--protocol", "paper"]
-        self.refuse(64, *paper, says="--language")
+        self.refuse(64, *paper, says=["--language", "en, de, fr or cs\n"])
         self.refuse(64, *paper, "--language", "xx", says=["xx", "en, de, fr or cs"])
         self.refuse(64, *paper, "--language", "de", "--lowercase", says="--protocol paper")
         self.refuse(64, *paper, "--language", "de", "--metrics", "chrf", says="is only for BLEU")
