@@ -342,7 +342,6 @@ nlohmann::json contents_json(const std::string& folder, const std::optional<Stat
     result["best_record"] = parsed_config(text_of_run_file(folder, "best.json"), folder + "/best.json");
   }
   if (const std::string config = text_of_run_file(folder, "config.json"); !config.empty()) {
-    refuse_newer_format(parse_json(config), folder + "/config.json");
     result["config"] = parsed_config(config, folder + "/config.json");
   }
   return result;
@@ -381,11 +380,13 @@ int inspect_folder(const std::string& path, const InspectCommandOptions& options
     fail(ExitCode::kMissingInput,
          "{}: is a folder, but not of a training run: it has no checkpoint and no status.json", path);
   }
+  refuse_newer_format(parse_json(text_of_run_file(path, "config.json")), path + "/config.json");
   if (!options.verify) {
     const nlohmann::json contents = contents_json(path, status, checkpoints);
     write_output(options.json ? json_text(contents) + "\n" : contents_text(contents, status));
     return 0;
   }
+  read_best(path);  // refuses one of a newer format
   if (checkpoints.empty()) fail(ExitCode::kMissingInput, "{}: has no checkpoint to verify", path);
   int verified = 0;
   for (const std::string& checkpoint : checkpoints) {

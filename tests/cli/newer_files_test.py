@@ -115,7 +115,7 @@ class NewerFiles(support.CommandLineTest):
 
     def test_config(self):
         self.change_json("run/config.json", "config")
-        commands = (self.train(), ("inspect", "run"), ("inspect", "run", "--json"))
+        commands = (self.train(), ("inspect", "run"), ("inspect", "run", "--json"), ("inspect", "run", "--verify"))
         for given in (("train", "--config"), ("plan", "--config")):
             commands += ((*given, "run/config.json"),)
         self.refuses("run/config.json", 1, *commands)
@@ -127,7 +127,7 @@ class NewerFiles(support.CommandLineTest):
 
     def test_best(self):
         self.change_json("run/best.json", "best")
-        self.refuses("run/best.json", 1, self.train(), ("translate", "--model", "run"), ("inspect", "run"))
+        self.refuses("run/best.json", 1, self.train(), ("translate", "--model", "run"), ("inspect", "run"), ("inspect", "run", "--verify"))
 
     def test_status(self):
         self.change_json("run/status.json", "status")
