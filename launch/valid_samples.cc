@@ -34,6 +34,16 @@ std::string shortened(std::string line) {
   return line.substr(0, end) + "…";
 }
 
+/// The next line, or the beginning of one that is cut; false at the end.
+bool next_line(std::ifstream& file, std::string& line) {
+  line.clear();
+  for (char c = 0; file.get(c);) {
+    if (c == '\n') return true;
+    if (line.size() <= kMaxSampleBytes) line += c;
+  }
+  return !line.empty();
+}
+
 /// Those lines, counted from 0 and rising; "" beyond the end of the file.
 std::vector<std::string> lines_of(const std::string& path, const std::vector<int64_t>& numbers) {
   std::vector<std::string> found(numbers.size());
@@ -41,7 +51,7 @@ std::vector<std::string> lines_of(const std::string& path, const std::vector<int
   if (!file.is_open()) return found;
   std::string line;
   size_t taken = 0;
-  for (int64_t number = 0; taken < numbers.size() && std::getline(file, line); ++number)
+  for (int64_t number = 0; taken < numbers.size() && next_line(file, line); ++number)
     if (number == numbers[taken]) found[taken++] = shortened(line);
   return found;
 }
