@@ -26,7 +26,7 @@ using OrderedJson = nlohmann::ordered_json;
 
 constexpr int kMaxShownCheckpoints = 24;
 /// Of the weights of all maps of a page with several checkpoints. Beyond it, checkpoints are shown without
-/// maps, never the model of the run: the newest ones keep theirs.
+/// maps, never the model of the run: of the others, the newest ones keep theirs.
 constexpr size_t kMaxMapBytes = size_t{32} << 20;
 
 struct AttentionCommandOptions {
@@ -84,7 +84,10 @@ int run_attention(AttentionCommandOptions& options, Job& job) {
   SentenceView of_model;
   size_t room = kMaxMapBytes;
   bool leaves_out = false;
-  for (size_t i = shown.paths.size(); i-- > 0;) {  // the newest first
+  std::vector<size_t> order = {shown.model};
+  for (size_t i = shown.paths.size(); i-- > 0;)
+    if (i != shown.model) order.push_back(i);
+  for (const size_t i : order) {
     const bool is_model = i == shown.model;
     try {
       const ModelSet models(*context, {shown.paths[i]}, options.decoding.precision);
