@@ -19,9 +19,8 @@ class ClosedOutput : public Error {
 /// system's reason.
 void write_output(std::string_view text);
 
-/// Writes a message to the standard error, Control characters, as of a path, become spaces: a
-/// terminal would obey them. A message that cannot be written is
-/// dropped, without an error.
+/// Writes a message to the standard error. Control characters, as of a path, become spaces: a terminal would
+/// obey them. A message that cannot be written is dropped, without an error.
 void tell(const std::string& message);
 /// The same for an error: "WHERE: error: MESSAGE".
 void tell_error(const std::string& where, const std::string& message);
