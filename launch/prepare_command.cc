@@ -204,7 +204,7 @@ Command prepare_command() {
       "line i of the target translates line i of the source. Pairs with an empty side, with a side of more "
       "than --max-length tokens, or with too different lengths are dropped from training and counted. "
       "A carriage return at the end of a line and a byte order mark at the beginning of a file are removed, "
-      "and NUL bytes become spaces; all are counted. "
+      "and NUL bytes become spaces; the first and the last are counted. "
       "Invalid UTF-8, different numbers of lines, and a damaged file are errors. "
       "Validation pairs are never dropped because of their length, only cut.",
       "Several corpora in one file, each with its name, may have tags and weights; "

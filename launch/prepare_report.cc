@@ -17,9 +17,12 @@ double mean_weight(const data::PrepareCounts& counts) {
   return counts.kept == 0 ? 0.0 : counts.weights / static_cast<double>(counts.kept);
 }
 
-nlohmann::json to_json(const data::PrepareCounts& counts) {
+nlohmann::json to_json(const data::PrepareCounts& counts, bool cut) {
   nlohmann::json json = {{"weights_mean", mean_weight(counts)}};
-  for (const auto& [name, count] : data::kPrepareCounts) json[name] = counts.*count;
+  for (const auto& [name, count] : data::kPrepareCounts) {
+    const bool is_cut = cut && count == &data::PrepareCounts::too_long;
+    json[is_cut ? "cut_too_long" : name] = counts.*count;
+  }
   return json;
 }
 
@@ -75,7 +78,7 @@ std::string text_of(const data::PrepareProgress& progress, double seconds) {
 nlohmann::json prepare_json(const data::PrepareReport& report) {
   nlohmann::json corpora = nlohmann::json::array();
   for (const data::PreparedCorpus& prepared : report.corpora) {
-    nlohmann::json entry = to_json(prepared.counts);
+    nlohmann::json entry = to_json(prepared.counts, false);
     entry["name"] = prepared.corpus.name;
     entry["source_tag"] = prepared.corpus.source_tag;
     entry["target_tag"] = prepared.corpus.target_tag;
@@ -85,8 +88,8 @@ nlohmann::json prepare_json(const data::PrepareReport& report) {
                            {"vocab_size", report.vocab_size},
                            {"tokenizer_sentences", report.tokenizer_sentences},
                            {"corpora", corpora},
-                           {"train", to_json(report.train)},
-                           {"valid", to_json(report.valid)}};
+                           {"train", to_json(report.train, false)},
+                           {"valid", to_json(report.valid, true)}};
   if (report.source_vocab_size > 0) {
     result["source_vocab_size"] = report.source_vocab_size;
     result["source_tokenizer_sentences"] = report.source_tokenizer_sentences;
