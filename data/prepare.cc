@@ -24,16 +24,25 @@ namespace {
 /// Lines that no side of a training pair may be: those of validation and of the held-out files.
 KeySet held_out_lines(const PrepareOptions& options) {
   KeySet keys;
-  std::vector<std::string> paths = paths_of(all_valid_files(options));
-  paths.insert(paths.end(), options.held_out.begin(), options.held_out.end());
-  std::string line;
   std::string scratch;
-  for (const std::string& path : paths) {
-    TextReader reader(path);
-    while (reader.next(line)) {
-      const CleanLine clean = clean_line(line, scratch, path, reader.line_number());
-      if (!clean.text.empty()) keys.insert(key_of_line(clean.text, options.drop_overlap));
+  const auto add_line = [&](const std::string& line, const std::string& path, int64_t number) {
+    const CleanLine clean = clean_line(line, scratch, path, number);
+    if (!clean.text.empty()) keys.insert(key_of_line(clean.text, options.drop_overlap));
+  };
+  const std::vector<PairFiles> valid = all_valid_files(options);
+  PairReader pairs(valid, "");
+  RawPair pair;
+  while (pairs.next_files()) {
+    const PairFiles& files = valid[pairs.file()];
+    while (pairs.next(pair)) {
+      add_line(pair.source, files.source, pairs.line_number());
+      add_line(pair.target, files.target.empty() ? files.source : files.target, pairs.line_number());
     }
+  }
+  std::string line;
+  for (const std::string& path : options.held_out) {
+    TextReader reader(path);
+    while (reader.next(line)) add_line(line, path, reader.line_number());
   }
   return keys;
 }
