@@ -2,6 +2,7 @@
 #include "data/prepare_tokenizer.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -15,6 +16,7 @@
 #include <exception>
 #include <filesystem>
 #include <functional>
+#include <new>
 #include <set>
 #include <string_view>
 #include <system_error>
@@ -33,6 +35,9 @@ namespace ventris::data {
 namespace {
 
 constexpr int64_t kPairsBetweenReports = 1 << 14;
+constexpr int kRepeatMs = 500;
+
+using ProgressCall = std::function<void(const PrepareProgress&)>;
 
 /// The tokenizer's training text: its sides of evenly spaced pairs. When the sample is full, every second
 /// pair is removed and the distance doubles, so that one pass is enough, and for a long text the sample has
@@ -67,7 +72,7 @@ class Sample {
   int64_t index_ = 0;
 };
 
-Sample sample_sentences(const PrepareOptions& options, Sides sides) {
+Sample sample_sentences(const PrepareOptions& options, Sides sides, const ProgressCall& progress) {
   Sample sample(options.tokenizer.max_sentences, sides);
   RawPair pair;
   std::string source_scratch;
@@ -84,8 +89,8 @@ Sample sample_sentences(const PrepareOptions& options, Sides sides) {
         const CleanLine source = clean_line(pair.source, source_scratch, source_path, reader.line_number());
         const CleanLine target = clean_line(pair.target, target_scratch, target_path, reader.line_number());
         sample.take(source.text, target.text);
-        if (++pairs % kPairsBetweenReports == 0 && options.progress)
-          options.progress({.phase = "reading", .pairs = pairs, .bytes = 0, .all_bytes = 0});
+        if (++pairs % kPairsBetweenReports == 0)
+          progress({.phase = "reading", .pairs = pairs, .bytes = 0, .all_bytes = 0});
       }
     }
   }
@@ -139,22 +144,78 @@ std::string train_on(const Sample& sample, const TokenizerTraining& training, Si
   }
 }
 
+// What the child writes into the pipe: reports, each this and a PrepareProgress, whose phase is a literal, an
+// address that both processes have; then kResult or the kind of an error, and a text up to the end.
+constexpr char kReport = 1;
+constexpr char kResult = 0;
+constexpr size_t kReportBytes = 1 + sizeof(PrepareProgress);
+
+bool is_want_of_memory(const std::exception& error) {
+  if (dynamic_cast<const std::bad_alloc*>(&error) != nullptr) return true;
+  const auto* const system = dynamic_cast<const std::system_error*>(&error);  // of the stack of a thread
+  return system != nullptr && system->code() == std::errc::resource_unavailable_try_again;
+}
+
+/// Reads to the end of the pipe, with a call of `progress` for each report and, without news, every
+/// kRepeatMs. Returns what follows the reports.
+std::string wait_for_answer(int fd, const ProgressCall& progress) {
+  std::string answer;
+  std::array<char, 1 << 16> piece{};
+  PrepareProgress last{};
+  for (;;) {
+    pollfd ready{.fd = fd, .events = POLLIN, .revents = 0};
+    while (::poll(&ready, 1, kRepeatMs) == 0)
+      if (last.phase != nullptr && progress) progress(last);
+    const ssize_t done = ::read(fd, piece.data(), piece.size());
+    if (done < 0 && errno == EINTR) continue;
+    if (done <= 0) return answer;
+    answer.append(piece.data(), static_cast<size_t>(done));
+    for (; answer.size() >= kReportBytes && answer.front() == kReport; answer.erase(0, kReportBytes)) {
+      std::memcpy(&last, answer.data() + 1, sizeof last);
+      if (progress) progress(last);
+    }
+  }
+}
+
 /// Runs `work` in a child process (fork without exec), so that the system gets back all memory that the work
-/// takes, and returns what it returns. SentencePiece ends a process by exit() where it cannot go on, and a
-/// want of memory in its threads ends it by a signal. The child ends together with this process, which must
-/// have one thread. Throws the DataError of the work; kBadData for exit(), kUnavailable for a signal.
-std::string run_in_child(const std::function<std::string()>& work) {
+/// takes, and returns what it returns. `progress`, if any, is called in this process with what the work
+/// reports, which is repeated while it reports nothing. SentencePiece ends a process by exit() where it
+/// cannot go on, and a want of memory in its threads ends it by a signal. The child ends together with this
+/// process, which must have one thread. Throws the DataError of the work; kUnavailable for a want of memory
+/// or a signal, kBadData for another exception and for exit().
+std::string run_in_child(const std::function<std::string(const ProgressCall&)>& work,
+                         const ProgressCall& progress) {
   std::array<int, 2> ends{};
   if (::pipe2(ends.data(), O_CLOEXEC) != 0)
     fail(ErrorKind::kIo, "cannot create a pipe: {}", system_reason(errno));
   const FileHandle from(ends[0]);
   FileHandle to(ends[1]);
-  const auto end_with = [&](int kind, const std::string& text) {  // kind 0: the result
-    const std::string all = static_cast<char>(kind) + text;
+  const auto send = [&](int kind, std::string_view text) {
+    const std::string all = static_cast<char>(kind) + std::string(text);
     for (size_t at = 0; at < all.size();) {
       const ssize_t done = ::write(to.fd(), all.data() + at, all.size() - at);
       if (done < 0 && errno != EINTR) ::abort();
       at += static_cast<size_t>(std::max<ssize_t>(done, 0));
+    }
+  };
+  const auto send_error = [&](ErrorKind kind, const std::string& text) {
+    send(static_cast<int>(kind), text);
+  };
+  const auto be_the_child = [&]() noexcept {  // what it cannot handle ends it by abort()
+    try {
+      send(kResult, work([&](const PrepareProgress& report) {
+             send(kReport, {reinterpret_cast<const char*>(&report), sizeof report});
+           }));
+    } catch (const DataError& error) {
+      send_error(error.kind(), error.what());
+    } catch (const std::exception& error) {
+      if (is_want_of_memory(error)) {
+        send_error(
+            ErrorKind::kUnavailable,
+            "there is not enough memory to train the tokenizer; train it on fewer sentences (--tokenizer-sentences)");
+      } else {
+        send_error(ErrorKind::kBadData, fmt::format("the tokenizer could not be trained: {}", error.what()));
+      }
     }
     ::_exit(0);
   };
@@ -164,14 +225,7 @@ std::string run_in_child(const std::function<std::string()>& work) {
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (::getppid() != parent) ::_exit(1);
     std::set_terminate(std::abort);
-    try {
-      end_with(0, work());
-    } catch (const DataError& error) {
-      end_with(static_cast<int>(error.kind()), error.what());
-    } catch (...) {
-      ::abort();  // as the library does in its threads
-    }
-    ::_exit(1);
+    be_the_child();
   }
   if (child < 0) {
     fail(ErrorKind::kIo,
@@ -180,12 +234,7 @@ std::string run_in_child(const std::function<std::string()>& work) {
          system_reason(errno));
   }
   to.close();
-  std::string answer;
-  std::array<char, 1 << 16> piece{};
-  for (ssize_t done = 0; (done = ::read(from.fd(), piece.data(), piece.size())) != 0;) {
-    if (done < 0 && errno != EINTR) break;
-    answer.append(piece.data(), static_cast<size_t>(std::max<ssize_t>(done, 0)));
-  }
+  const std::string answer = wait_for_answer(from.fd(), progress);
   int status = 0;
   while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
@@ -196,24 +245,24 @@ std::string run_in_child(const std::function<std::string()>& work) {
         "on fewer sentences (--tokenizer-sentences), or free memory",
         WTERMSIG(status), ::strsignal(WTERMSIG(status)));
   }
-  if (WEXITSTATUS(status) != 0) {
+  if (WEXITSTATUS(status) != 0 || answer.empty()) {
     fail(ErrorKind::kBadData,
          "SentencePiece cannot train a tokenizer on this text, for the reason above. Check that the text has "
          "characters other than blanks, and that --tokenizer-sentences is large enough. Nothing was written");
   }
-  if (answer.front() != 0) throw DataError(static_cast<ErrorKind>(answer.front()), answer.substr(1));
+  if (answer.front() != kResult) throw DataError(static_cast<ErrorKind>(answer.front()), answer.substr(1));
   return answer.substr(1);
 }
 
 TrainedModel train_in_child(const PrepareOptions& options, Sides sides) {
-  std::string answer = run_in_child([&] {
-    const Sample sample = sample_sentences(options, sides);
+  const auto train = [&](const ProgressCall& progress) {
+    const Sample sample = sample_sentences(options, sides, progress);
     const auto sentences = std::ssize(sample.sentences());
     const int64_t pairs = sides == Sides::kBoth ? sentences / 2 : sentences;
-    if (options.progress)
-      options.progress({.phase = training_phase(sides), .pairs = pairs, .bytes = 0, .all_bytes = 0});
+    progress({.phase = training_phase(sides), .pairs = pairs, .bytes = 0, .all_bytes = 0});
     return fmt::format("{}\n{}", sentences, train_on(sample, training_of(options, sides), sides));
-  });
+  };
+  const std::string answer = run_in_child(train, options.progress);
   const size_t end = answer.find('\n');
   return {answer.substr(end + 1), std::stoll(answer.substr(0, end))};
 }

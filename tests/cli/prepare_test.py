@@ -5,6 +5,7 @@ weights, one vocabulary or two; and inspect of what they make."""
 import gzip
 import json
 import os
+import random
 import re
 import unicodedata
 import unittest
@@ -265,6 +266,7 @@ class PrepareCorpora(support.CommandLineTest):
                 found = [{key: corpus[f"dropped_{key}"] for key in expected[0]} for corpus in report["corpora"]]
                 self.assertEqual(found, expected)
                 self.assertEqual(report["train"]["pairs"], len(kept) // 2)
+                self.assertEqual([report["valid"].get(key) for key in ("cut_too_long", "dropped_too_long")], [0, None])
                 with self.open() as file:
                     self.assertEqual(texts(file), kept)
         self.refused(64, *files, "--overlap-files", held_out, "--tokenizer-model", self.model, says="--drop-overlap")
@@ -301,6 +303,13 @@ class Progress(support.CommandLineTest):
         lines = result.stderr.decode().splitlines()
         for pattern in (r"training the tokenizer  [\d,]+ pairs", r"tokenizing  [\d,]+ pairs  [\d,]+ pairs/s  \d+ s left", r"writing  [\d,]+ pairs"):
             self.assertTrue([line for line in lines if re.match(pattern, line)], (pattern, lines))
+        # SentencePiece takes about two seconds for this text, and says nothing meanwhile.
+        letters = random.Random(1)
+        words = ["".join(letters.choices("abcdefghijklmnop", k=9)) for _ in range(16000)]
+        side = self.write("words", "\n".join(words).encode())
+        slow = ("--train-sets", side, side, "--tokenizer", "unigram", "--vocab-size", 3000)
+        said = support.run("prepare", *slow, "--output", self.path("words.h5"), "--log-seconds", 0.3).stderr.decode()
+        self.assertIn("training the tokenizer  16,000 pairs  for ", said)  # a repetition: the first report comes before 0.3 s
         silent = support.run("prepare", *text, "--output", self.path("out.h5"), "--log-seconds", 0)
         self.assertNotIn("pairs/s", silent.stderr.decode())
 

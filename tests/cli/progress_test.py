@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What train shows of its progress: the live line of a terminal, and lines of a log."""
+"""What train and prepare show of their progress on a terminal: a live line."""
 
 import fcntl
 import os
@@ -69,6 +69,12 @@ class Progress(support.RunTest):
         terminal.resize(30)
         self.assertTrue(terminal.read_until(rb"\r\x1b\[Kstep \d[^\r]{23}\r", len(terminal.text)), terminal.text)
         self.assertEqual(terminal.end(stop=signal.SIGTERM), 75, terminal.text)
+
+    def test_an_error_of_prepare_replaces_the_live_line(self):
+        sets = ("--train-sets", self.demo_path("train.en"), self.demo_path("train.de"))
+        terminal = Terminal(support.command("prepare", *sets, "--vocab-size", 900000, "--output", self.path("none.h5")))
+        self.assertEqual(terminal.end(), 78, terminal.text)
+        self.assertRegex(terminal.text, rb"\r\x1b\[Ktraining the tokenizer  [^\r\n]*\r\x1b\[Kventris prepare: error: a vocabulary of 900000")
 
 
 if __name__ == "__main__":
