@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <condition_variable>
 #include <deque>
 #include <exception>
 #include <future>
 #include <memory>
 #include <mutex>
 #include <numeric>
-#include <semaphore>
 #include <utility>
 #include <vector>
 
@@ -26,13 +26,13 @@ void run_in_order(int threads, const Produce& produce, const Work& work, const C
     auto block = std::make_unique<Block>();
     return produce(*block) ? std::move(block) : nullptr;
   };
-  std::counting_semaphore<> room(threads);
   std::mutex mutex;
+  std::condition_variable is_idle;
   std::vector<size_t> idle(static_cast<size_t>(threads));
   std::iota(idle.begin(), idle.end(), size_t{0});
   const auto work_on = [&](BlockPointer block) {
-    room.acquire();
     std::unique_lock lock(mutex);
+    is_idle.wait(lock, [&] { return !idle.empty(); });
     const size_t worker = idle.back();
     idle.pop_back();
     lock.unlock();
@@ -45,7 +45,7 @@ void run_in_order(int threads, const Produce& produce, const Work& work, const C
     lock.lock();
     idle.push_back(worker);
     lock.unlock();
-    room.release();
+    is_idle.notify_one();
     if (error) std::rethrow_exception(error);
     return block;
   };

@@ -4,10 +4,14 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
+#include <atomic>
 #include <functional>
+#include <set>
 
 #include "data/corpus.h"
 #include "data/files/hdf5_reader.h"
+#include "data/ordered_pipeline.h"
 #include "data/text/sentencepiece_format.h"
 #include "data/text/tokenizer_training.h"
 #include "tests/data/prepare_fixture.h"
@@ -64,6 +68,43 @@ TEST_F(PrepareTest, ThreadsCompressionAndFoldersDoNotChangeTheBytes) {
   std::filesystem::create_directory(folder_ / "elsewhere");
   train().source = put_gzip("elsewhere/train.en", text_of(english, 0, 20000));
   EXPECT_EQ(prepare(options_).digest, digest);
+}
+
+TEST(RunInOrder, EveryWorkerHasOneBlockAtATimeAndTheirOrderStays) {
+  constexpr int kBlocks = 3000;
+  int produced = 0;
+  int consumed = 0;
+  std::array<std::atomic<int>, 3> blocks{};
+  run_in_order<int>(
+      static_cast<int>(blocks.size()),
+      [&](int& block) {
+        block = produced++;
+        return block < kBlocks;
+      },
+      [&](int& block, size_t worker) {
+        EXPECT_EQ(blocks[worker]++, 0);
+        block = -block;
+        --blocks[worker];
+      },
+      [&](const int& block) { EXPECT_EQ(block, -consumed++); });
+  EXPECT_EQ(consumed, kBlocks);
+}
+
+TEST_F(PrepareTest, ThisProcessIsToldOfAllPhases) {
+  std::set<std::string> phases;
+  options_.progress = [&](const PrepareProgress& progress) { phases.insert(progress.phase); };
+  prepare(options_);
+  EXPECT_EQ(phases, (std::set<std::string>{"training the tokenizer", "tokenizing", "writing"}));
+}
+
+TEST_F(PrepareTest, UnequalValidationFilesWithOverlapAreToldBeforeTheTextIsTokenized) {
+  options_.drop_overlap = Likeness::kExact;
+  valid().target = put("valid.de", text_of(german, 500, 519));
+  std::set<std::string> phases;
+  options_.progress = [&](const PrepareProgress& progress) { phases.insert(progress.phase); };
+  const std::string message = expect_failure(ErrorKind::kBadData);
+  EXPECT_TRUE(contains(message, "valid.en has 20 lines") && contains(message, "valid.de has 19")) << message;
+  EXPECT_FALSE(phases.contains("tokenizing"));
 }
 
 TEST_F(PrepareTest, SeveralFilesASideAreReadInOrder) {
