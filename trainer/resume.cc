@@ -91,14 +91,15 @@ void remove_damaged_but(const std::vector<std::string>& kept, const std::string&
   }
 }
 
-/// Renames a checkpoint, so that it is not found again, and reports the reason. Returns its new path.
+/// Renames a checkpoint, so that it is not found again, and reports the reason. Returns its new path; "" if
+/// it could not be renamed.
 std::string set_aside(const std::string& path, const std::string& why, Progress& progress) {
   const std::string aside = path + std::string(kDamaged);
   std::error_code error;
   fs::rename(path, aside, error);
   progress.warning(
       fmt::format("{}. It is {}", without_full_stop(why), error ? "skipped" : "renamed to " + aside));
-  return aside;
+  return error ? "" : aside;
 }
 
 /// The newest of these that is one of ours, unchanged and with a sound state; others are set aside. If there
@@ -171,6 +172,24 @@ std::vector<std::string> own_checkpoints(const TrainOptions& options) {
     return step_of_checkpoint(path) <= begin;
   });
   return checkpoints;
+}
+
+/// Ends a start whose checkpoint, found by itself, turned out to be unsound when its arrays were read: with a
+/// code that tells whether the same command may do better.
+[[noreturn]] void end_without(const std::string& path, const std::string& fault, const TrainOptions& options,
+                              Progress& progress) {
+  const std::string aside = set_aside(path, diverged(path, fault), progress);
+  const std::string what = fmt::format("{} cannot be resumed from: there is {}", path, fault);
+  if (aside.empty())
+    fail(ExitCode::kIo, "{}, and it cannot be renamed. Move it out of the folder, then start again", what);
+  if (options.resume == "auto" && list_checkpoints(options.model_dir).empty()) {
+    fail(ExitCode::kBadData,
+         "{}, and no checkpoint is before it. To start from the beginning, remove {}, or give another "
+         "--model-dir",
+         what, aside);
+  }
+  fail(ExitCode::kUnavailable, "{}. Start the same command again: it resumes from the checkpoint before it",
+       what);
 }
 
 /// Checkpoints of a later version would be removed one by one as new ones are saved. The newest is checked
@@ -395,12 +414,7 @@ void resume(Context& context, Communicator& communicator, ResumePoint& point, co
       load_on_first_rank(context, *point.reader, options, store, whole.get(), state, progress);
     } catch (const UnsoundState& error) {
       if (point.path == options.resume) throw;
-      set_aside(point.path, diverged(point.path, error.fault()), progress);
-      fail(
-          ExitCode::kUnavailable,
-          "{} cannot be resumed from: there is {}. Start the same command again: it resumes from the checkpoint "
-          "before it",
-          point.path, error.fault());
+      end_without(point.path, error.fault(), options, progress);
     }
   }
   point.reader.reset();

@@ -183,6 +183,23 @@ TEST_F(TrainTest, CheckpointsOfAnUnsoundStateArePassedOverByName) {
   }
 }
 
+TEST_F(TrainTest, AnUnsoundCheckpointThatCannotBePassedOverEndsTheRunForGood) {
+  TrainOptions run = options("run");
+  run.max_steps = 4;
+  const std::string sound = train_alone(run).last_checkpoint;
+  const std::string bad = write_changed(sound, run, 5, [](LoadedState& of) { of.m[3] = std::nanf(""); });
+  std::filesystem::create_directories(bad + ".damaged/so-that-it-cannot-be-renamed");
+  const std::string stays = message_of(ExitCode::kIo, [&] { train_alone(run); });
+  EXPECT_NE(stays.find(bad + " cannot be resumed from"), std::string::npos) << stays;
+  EXPECT_NE(stays.find("Move it out of the folder"), std::string::npos) << stays;
+  std::filesystem::remove_all(bad + ".damaged");
+  std::filesystem::remove(sound);
+  for (const char* says : {"no checkpoint is before it", "only damaged checkpoints"}) {
+    const std::string message = message_of(ExitCode::kBadData, [&] { train_alone(run); });
+    EXPECT_NE(message.find(says), std::string::npos) << message;
+  }
+}
+
 TEST_F(TrainTest, AStateThatIsNotFiniteEndsTheRunBeforeItIsSaved) {
   TrainOptions run = options("run");
   run.max_steps = 4;
