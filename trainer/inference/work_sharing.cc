@@ -16,6 +16,34 @@ constexpr int64_t kPiecesOfARank = 8;
 constexpr int64_t kMinRows = 192;  // a smaller chunk costs more than it balances
 /// Cost of a step of the decoder in addition to its rows, in rows of the source.
 constexpr double kStepCost = 8.0;
+/// Sentences of one message: with long translations, and many of each, below the 2^31 - 1 bytes of MPI.
+constexpr size_t kGathered = 1024;
+
+/// gather_numbers() of the sentences from `first` to before `end`.
+void gather_slice(Communicator& communicator, const std::vector<std::vector<double>>& mine, size_t first,
+                  size_t end, std::vector<std::vector<double>>& all) {
+  std::vector<double> flat;  // of each sentence its index, the count of its numbers, and these
+  for (size_t i = first; i < end; ++i) {
+    if (mine[i].empty()) continue;
+    flat.push_back(static_cast<double>(i));
+    flat.push_back(static_cast<double>(mine[i].size()));
+    flat.insert(flat.end(), mine[i].begin(), mine[i].end());
+  }
+  const std::string bytes(reinterpret_cast<const char*>(flat.data()), flat.size() * sizeof(double));
+  for (const std::string& from : communicator.all_gather(bytes)) {
+    std::vector<double> numbers(from.size() / sizeof(double));
+    std::memcpy(numbers.data(), from.data(), numbers.size() * sizeof(double));
+    for (size_t at = 0; at + 2 <= numbers.size();) {
+      const auto index = static_cast<size_t>(numbers[at]);
+      const auto begin = numbers.begin() + static_cast<std::ptrdiff_t>(at) + 2;
+      const auto count = static_cast<std::ptrdiff_t>(numbers[at + 1]);
+      VENTRIS_CHECK(index < all.size() && count <= numbers.end() - begin, "{} numbers of sentence {} of {}",
+                    count, index, all.size());
+      all[index].assign(begin, begin + count);
+      at += 2 + static_cast<size_t>(count);
+    }
+  }
+}
 
 }  // namespace
 
@@ -74,28 +102,9 @@ std::vector<Chunk> chunks_of_this_rank(const Communicator& communicator, const s
 
 std::vector<std::vector<double>> gather_numbers(Communicator& communicator,
                                                 const std::vector<std::vector<double>>& mine) {
-  std::vector<double> flat;  // of each sentence its index, the count of its numbers, and these
-  for (size_t i = 0; i < mine.size(); ++i) {
-    if (mine[i].empty()) continue;
-    flat.push_back(static_cast<double>(i));
-    flat.push_back(static_cast<double>(mine[i].size()));
-    flat.insert(flat.end(), mine[i].begin(), mine[i].end());
-  }
   std::vector<std::vector<double>> all(mine.size());
-  const std::string bytes(reinterpret_cast<const char*>(flat.data()), flat.size() * sizeof(double));
-  for (const std::string& from : communicator.all_gather(bytes)) {
-    std::vector<double> numbers(from.size() / sizeof(double));
-    std::memcpy(numbers.data(), from.data(), numbers.size() * sizeof(double));
-    for (size_t at = 0; at + 2 <= numbers.size();) {
-      const auto index = static_cast<size_t>(numbers[at]);
-      const auto begin = numbers.begin() + static_cast<std::ptrdiff_t>(at) + 2;
-      const auto count = static_cast<std::ptrdiff_t>(numbers[at + 1]);
-      VENTRIS_CHECK(index < all.size() && count <= numbers.end() - begin, "{} numbers of sentence {} of {}",
-                    count, index, all.size());
-      all[index].assign(begin, begin + count);
-      at += 2 + static_cast<size_t>(count);
-    }
-  }
+  for (size_t first = 0; first < mine.size(); first += kGathered)
+    gather_slice(communicator, mine, first, std::min(first + kGathered, mine.size()), all);
   return all;
 }
 

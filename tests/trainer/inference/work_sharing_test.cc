@@ -5,6 +5,8 @@
 
 #include <vector>
 
+#include "comm/communicator.h"
+
 namespace ventris {
 namespace {
 
@@ -39,6 +41,15 @@ TEST(WorkSharing, CutsEverySentenceOnceAndDealsCostsEvenly) {
   EXPECT_EQ(cut_into_chunks({700, 3, 600}, {.rows = 500}).size(), 3U);
   EXPECT_TRUE(cut_into_chunks({}, {}).empty());
   EXPECT_EQ(pieces_for(Device::kCuda, 1), pieces_for(Device::kCuda, 4));
+}
+
+TEST(WorkSharing, GathersTheNumbersOfEverySentenceInSlices) {
+  std::vector<std::vector<double>> mine(2500);
+  for (size_t i = 0; i < mine.size(); ++i) {
+    mine[i].assign(i % 4, 0.25 * static_cast<double>(i));
+  }
+  EXPECT_EQ(gather_numbers(*make_self_communicator(), mine), mine);
+  EXPECT_TRUE(gather_numbers(*make_self_communicator(), {}).empty());
 }
 
 }  // namespace
