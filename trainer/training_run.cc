@@ -126,7 +126,6 @@ TrainingRun::TrainingRun(Context& context, Communicator& communicator, const Tra
     if (!nothing_to_do_ && !choice.empty()) progress_.message(choice);
   }
   if (communicator_.rank() == 0) {
-    const double save_limit = save_timeout();  // refused before a file changes
     open_logs();
     forget_best_that_is_gone(options_.model_dir);
     if (options_.keeps_translations())
@@ -136,7 +135,7 @@ TrainingRun::TrainingRun(Context& context, Communicator& communicator, const Tra
                                         .config = options_.model,
                                         .tokenizers = corpus_.tokenizers().models(),
                                         .keep = options_.keep_checkpoints,
-                                        .limit_seconds = save_limit,
+                                        .limit_seconds = save_timeout(),
                                         .lower_rate = half_the_rate(options_),
                                         .begun_from = resume_point_.path,
                                         .folder = folder_lock_.get()});
