@@ -113,6 +113,19 @@ class NewerFiles(support.CommandLineTest):
         seal_safetensors(self.file(name), header, data[LENGTH_BYTES + length :])
         self.refuses(name, 2, *commands)
 
+    def test_safetensors_without_a_tokenizer(self):
+        name = "weights.safetensors"
+        data = self.read(self.file(name))
+        length = int.from_bytes(data[:LENGTH_BYTES], "little")
+        header, rest = json.loads(data[LENGTH_BYTES : LENGTH_BYTES + length]), data[LENGTH_BYTES + length :]
+        header["tokenizer"]["dtype"] = "I8"
+        seal_safetensors(self.file(name), header, rest)
+        self.refuse(65, "translate", "--model", self.file(name), says=[name, "tokenizer is of type I8"])
+        tokenizer = header.pop("tokenizer")
+        for other in ({}, {"source_tokenizer": {**tokenizer, "dtype": "U8"}}):
+            seal_safetensors(self.file(name), {**header, **other}, rest if other else rest[: tokenizer["data_offsets"][0]])
+            self.refuse(65, "translate", "--model", self.file(name), says=[name, "the tokenizer is missing"])
+
     def test_config(self):
         self.change_json("run/config.json", "config")
         commands = (self.train(), ("inspect", "run"), ("inspect", "run", "--json"), ("inspect", "run", "--verify"))

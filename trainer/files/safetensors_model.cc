@@ -87,11 +87,14 @@ void load_safetensors(Context& context, LoadedModel& model, DType dtype) {
   const auto tokenizer_of = [&](const char* name) {
     const data::SafeTensor* tensor = file.find(name);
     if (tensor == nullptr) return std::string();
+    if (tensor->type != "U8")
+      fail(ExitCode::kBadData, "{}: {} is of type {}; expected is U8", model.path, name, tensor->type);
     const std::span<const uint8_t> bytes = file.data(*tensor);
     return std::string(bytes.begin(), bytes.end());
   };
   const data::TokenizerModels tokenizers{.target = tokenizer_of(kTokenizer),
                                          .source = tokenizer_of(kSourceTokenizer)};
+  if (tokenizers.target.empty()) fail(ExitCode::kBadData, "{}: the tokenizer is missing", model.path);
   begin_loading(model, context, transformer_config_from_json(metadata("config"), model.path), tokenizers,
                 dtype, bytes.size(), precision);
   read_arrays(context, arrays_in_safetensors(file), model.store, model.store.values(), precision,
