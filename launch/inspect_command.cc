@@ -281,6 +281,7 @@ std::string verify_probes(const Contents& contents, const Job& job) {
 
 nlohmann::json parsed_config(const std::string& text, const std::string& origin) {
   nlohmann::json json = parse_json(text);
+  refuse_newer_format(json, origin);
   if (json.is_discarded())
     fail(ExitCode::kBadData, "{} is not JSON of at most {} bytes", origin, kMaxJsonBytes);
   return json;
@@ -309,26 +310,24 @@ nlohmann::json contents_json(const Contents& contents) {
   return result;
 }
 
-std::string file_name(const std::string& path) {
-  return std::filesystem::path(path).filename().string();
-}
-
 int64_t file_bytes(const std::string& path) {
   std::error_code error;
   const auto bytes = std::filesystem::file_size(path, error);
   return error ? 0 : static_cast<int64_t>(bytes);
 }
 
-/// The contents of a run folder with its checkpoints, by increasing step.
+/// The contents of a run folder with its checkpoints, by increasing step. `for_person`: a file that cannot be
+/// read is named in "unreadable", with the reason, and ends nothing.
 nlohmann::json contents_json(const std::string& folder, const std::optional<StatusRecord>& status,
-                             const std::vector<std::string>& checkpoints) {
+                             const std::vector<std::string>& checkpoints, bool for_person) {
   nlohmann::json result = {{"folder", folder},
                            {"checkpoints", nlohmann::json::array()},
                            {"command", text_of_run_file(folder, "command.txt")}};
   for (const std::string& path : checkpoints) {
-    result["checkpoints"].push_back(
-        {{"file", file_name(path)}, {"step", step_of_checkpoint(path)}, {"bytes", file_bytes(path)}});
-    result["newest"] = file_name(path);
+    result["checkpoints"].push_back({{"file", data::without_folder(path)},
+                                     {"step", step_of_checkpoint(path)},
+                                     {"bytes", file_bytes(path)}});
+    result["newest"] = data::without_folder(path);
   }
   if (status) {
     result["status"] = {
@@ -337,20 +336,31 @@ nlohmann::json contents_json(const std::string& folder, const std::optional<Stat
         {"pid", status->pid},     {"ranks", status->ranks},        {"started", status->started},
         {"ended", status->ended}};
   }
-  if (const std::string best = read_best(folder); !best.empty()) {
-    result["best"] = file_name(best);
+  const auto read = [&](const char* name, const auto& add) {
+    try {
+      add();
+    } catch (const std::runtime_error& error) {
+      if (!for_person || dynamic_cast<const data::NewerFormat*>(&error) != nullptr) throw;
+      result["unreadable"][name] = error.what();
+    }
+  };
+  read("best", [&] {
+    const std::string best = read_best(folder);
+    if (best.empty()) return;
     result["best_record"] = parsed_config(text_of_run_file(folder, "best.json"), folder + "/best.json");
-  }
-  if (const std::string config = text_of_run_file(folder, "config.json"); !config.empty()) {
-    result["config"] = parsed_config(config, folder + "/config.json");
-  }
+    result["best"] = data::without_folder(best);
+  });
+  read("config", [&] {
+    if (const std::string config = text_of_run_file(folder, "config.json"); !config.empty())
+      result["config"] = parsed_config(config, folder + "/config.json");
+  });
   return result;
 }
 
 /// The same for a person.
 std::string contents_text(const nlohmann::json& contents, const std::optional<StatusRecord>& status) {
   std::string text = fmt::format("{}: {}\n", contents["folder"].get<std::string>(), state_text(status));
-  const auto line = [&](const char* name, const std::string& value) {
+  const auto line = [&](const std::string& name, const std::string& value) {
     if (!value.empty()) text += fmt::format("{:<12} {}\n", name, value);
   };
   if (status) {
@@ -367,6 +377,10 @@ std::string contents_text(const nlohmann::json& contents, const std::optional<St
     line("best",
          fmt::format("{} {}", contents["best"].get<std::string>(), json_text(contents["best_record"])));
   if (contents.contains("config")) line("config", json_text(contents["config"]));
+  if (contents.contains("unreadable")) {
+    for (const auto& [name, reason] : contents["unreadable"].items())
+      line(name, "cannot be read: " + reason.get<std::string>());
+  }
   line("command", contents["command"]);
   return text;
 }
@@ -382,7 +396,7 @@ int inspect_folder(const std::string& path, const InspectCommandOptions& options
   }
   refuse_newer_format(parse_json(text_of_run_file(path, "config.json")), path + "/config.json");
   if (!options.verify) {
-    const nlohmann::json contents = contents_json(path, status, checkpoints);
+    const nlohmann::json contents = contents_json(path, status, checkpoints, !options.json);
     write_output(options.json ? json_text(contents) + "\n" : contents_text(contents, status));
     return 0;
   }

@@ -91,6 +91,12 @@ class RunFolder(support.RunTest):
         gone = {**status, "state": "running", "exit_code": None, "retryable": None, "pid": 2**22 + 1}
         self.write("looked/status.json", json.dumps(gone))
         self.assertIn(": killed; ", self.succeed("inspect", self.path("looked")).decode())
+        for file, text in (("config.json", b'{"a": '), ("best.json", b"{}")):
+            for bad in (text, b'"' + b"x" * 100000 + b'"'):
+                self.write(f"looked/{file}", bad)
+                self.assertRegex(self.succeed("inspect", self.path("looked")).decode(), rf"\n{file[:-5]} +cannot be read: .*{file}")
+                self.refuse(65, "inspect", self.path("looked"), "--json", says=file)
+            os.remove(self.path("looked", file))
         self.write("looked/command.txt", b"\xff" * 9)
         self.assertEqual(json.loads(self.succeed("inspect", self.path("looked"), "--json"))["command"], "\ufffd" * 9)
         os.mkdir(self.path("empty"))
