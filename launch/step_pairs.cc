@@ -12,8 +12,10 @@
 #include "data/files/hdf5_reader.h"
 #include "launch/output.h"
 #include "trainer/files/json_text.h"
+#include "trainer/files/metrics_reader.h"
 #include "trainer/files/mix_state.h"
 #include "trainer/files/run_folder.h"
+#include "trainer/files/run_status.h"
 #include "trainer/run_shape.h"
 #include "trainer/train_options_json.h"
 
@@ -60,6 +62,7 @@ TrainOptions options_of_run(const StepPairsRequest& request, const std::string& 
 struct Recorded {
   std::string corpus_digest = {};  // these of the newest one; "" without one
   MixState mix = {};
+  int logical_shards = 0;  // 0: not recorded
   int64_t last_step = 0;
   // Of the newest one before the steps that are wanted, or of the begin of the run:
   int64_t step = 0;  // steps done
@@ -78,6 +81,8 @@ Recorded recorded_before(int64_t first_step, const std::string& folder) {
     const data::Hdf5Reader newest(checkpoints.back());
     recorded.corpus_digest = newest.string_attribute("/", "corpus_digest");
     recorded.last_step = newest.int_attribute("/", "step");
+    if (newest.has_attribute("/", "logical_shards"))
+      recorded.logical_shards = static_cast<int>(newest.int_attribute("/", "logical_shards"));
     data::MixPosition position;
     read_mix(newest, recorded.mix, position);
   }
@@ -90,6 +95,14 @@ Recorded recorded_before(int64_t first_step, const std::string& folder) {
   MixState mix;
   read_mix(reader, mix, recorded.position.mix);
   return recorded;
+}
+
+/// The newest step of a run that its checkpoints, its status or its log know of.
+int64_t last_known_step(const Recorded& recorded, const std::string& folder) {
+  const std::optional<StatusRecord> status = read_status(folder);
+  const MetricsRecord log = read_metrics(folder + "/metrics.jsonl");
+  return std::max(
+      {recorded.last_step, status ? status->step : 0, log.places.empty() ? 0 : log.places.back().step});
 }
 
 /// The tokens of a pair as training sees them.
@@ -146,14 +159,17 @@ int print_step_pairs(const StepPairsRequest& request, const std::string& folder)
          "--steps {}: the newest checkpoint of {} is of step {}, and where its plan goes on is not recorded",
          request.steps, folder, at.last_step);
   }
+  if (const int64_t last = last_known_step(at, folder); range.last > last)
+    fail(ExitCode::kUsage, "--steps {}: the run in {} has no step after {} yet", request.steps, folder, last);
   const data::MixPlan plan = at.mix.plan.empty() ? data::MixPlan{} : plan_as_it_was(at.mix);
-  const data::BatchSource batches(corpus.train(), corpus.parts(),
-                                  {.source_tokens = options.batch_source_tokens,
-                                   .target_tokens = options.batch_target_tokens,
-                                   .shards = options.logical_shards,
-                                   .seed = options.seed,
-                                   .mix = plan,
-                                   .sampled = sampled_text(options, corpus)});
+  const data::BatchSource batches(
+      corpus.train(), corpus.parts(),
+      {.source_tokens = options.batch_source_tokens,
+       .target_tokens = options.batch_target_tokens,
+       .shards = options.logical_shards > 0 ? options.logical_shards : at.logical_shards,
+       .seed = options.seed,
+       .mix = plan,
+       .sampled = sampled_text(options, corpus)});
   while (at.step < range.last) {
     ++at.step;
     const int64_t stage = at.position.mix.stage;

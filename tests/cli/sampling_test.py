@@ -53,6 +53,12 @@ class Sampling(support.RunTest):
         seen = self.values("seen", "target_tokens")
         self.assertEqual([seen[1], *(seen[step] - seen[step - 1] for step in range(2, STEPS + 1))], list(tokens.values()))
         self.refuse(78, "inspect", self.path("seen"), "--corpus", self.plain, "--steps", STEPS, says="digest")
+        self.refuse(64, "inspect", self.path("seen"), "--steps", f"1:{STEPS + 1}", says=f"has no step after {STEPS}")
+        # A configuration that leaves the number of shards to the run.
+        expected = self.succeed("inspect", self.path("seen"), "--steps", STEPS)
+        config = json.loads(self.read(self.path("seen", "config.json")))
+        self.write("seen/config.json", json.dumps({**config, "logical_shards": 0}))
+        self.assertEqual(self.succeed("inspect", self.path("seen"), "--steps", STEPS), expected)
 
     def test_validation_is_never_sampled(self):
         self.trained("model")
