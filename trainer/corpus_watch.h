@@ -8,7 +8,7 @@
 namespace ventris {
 
 /// Detects that a mapped file, which was checked when it was opened, is changed, replaced or removed while a
-/// run reads it.
+/// run reads it; not a change in place that leaves its size and its time of modification as they were.
 class CorpusWatch {
  public:
   /// Records the state of the file; must be created before it is opened. A missing file is reported when it
