@@ -105,7 +105,8 @@ std::string plan_table(const TrainingPlan& plan) {
       fmt::format("on average, and {} source tokens", thousands(std::llround(plan.source_tokens_per_step))));
   row("steps of an epoch", (plan.steps_are_exact ? "" : "about ") + thousands(plan.steps_per_epoch),
       thousands(plan.pairs) + " sentence pairs");
-  row("steps", thousands(plan.steps), fmt::format("{:.4g} epochs", plan.epochs));
+  row("steps", thousands(plan.steps),
+      fmt::format("{}{:.4g} epochs", plan.steps_are_most ? "at most, " : "", plan.epochs));
   if (plan.predicted) {
     const PredictedStep& step = *plan.predicted;
     row("predicted step", fmt::format("{:.4g} ms", 1e3 * step.step()),

@@ -112,6 +112,7 @@ class Planner {
     plan_.steps = options_.max_steps;
     if (options_.max_epochs > 0 && options_.max_epochs <= options_.max_steps / plan_.steps_per_epoch)
       plan_.steps = std::min(plan_.steps, options_.max_epochs * plan_.steps_per_epoch);
+    end_with_stages(batches.mix());
     plan_.epochs = static_cast<double>(plan_.steps) / steps;
   }
 
@@ -154,6 +155,21 @@ class Planner {
   }
 
  private:
+  /// The last stage of a plan may end the run.
+  void end_with_stages(const data::MixPlan& mix) {
+    using Kind = data::StageEnd::Kind;
+    if (mix.empty() || mix.stages.back().end.kind == Kind::kNever) return;
+    int64_t left = plan_.steps;
+    for (const data::MixStage& stage : mix.stages) {
+      if (stage.end.kind != Kind::kSteps) {
+        plan_.steps_are_most = true;
+        return;
+      }
+      left -= std::min(left, stage.end.count);
+    }
+    plan_.steps -= left;
+  }
+
   static int64_t bytes_of(int64_t elements, DType dtype) {
     return elements * static_cast<int64_t>(size_of(dtype));
   }

@@ -61,8 +61,9 @@ struct TrainingPlan {
   bool steps_are_exact = true;          // otherwise estimated from its first steps
   double source_tokens_per_step = 0.0;  // mean over the first epoch, or those steps
   double target_tokens_per_step = 0.0;
-  int64_t steps = 0;    // of the whole run; fewer if patience, minutes or the last stage of --mix ends it
-  double epochs = 0.0;  // of these steps
+  int64_t steps = 0;            // of the whole run; fewer if patience or minutes end it
+  bool steps_are_most = false;  // also fewer if epochs or validations end the last stage of --mix before
+  double epochs = 0.0;          // of these steps
   int64_t checkpoint_bytes = 0;
   int checkpoints = 0;                     // on disk at most: those kept, the best, and the one being written
   std::optional<PredictedStep> predicted;  // with PlannedMachine::step
@@ -76,6 +77,7 @@ struct TrainingPlan {
 
 /// Memory is computed by the code that allocates it, steps from the batches of the first 65,536 pairs. Throws
 /// Error(kBadConfiguration) for options that `train` refuses, and DataError for a corpus that it refuses.
+/// The files of --init-embeddings are not read.
 ///
 /// Predicted are sums in buckets (comm/gradient_buckets.h): each takes the latency and, of n bytes over p
 /// ranks, 2 (p - 1) / p n / sum_bandwidth; with --shard-optimizer half of that, and the exchange of the

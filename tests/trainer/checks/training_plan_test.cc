@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <tuple>
 
 #include "backend/error.h"
 #include "data/corpus_writer.h"
@@ -155,6 +156,16 @@ TEST_F(TrainingPlanTest, The_nearer_of_two_ends_counts) {
   EXPECT_EQ(plan_training(train, {}).steps, 2 * epoch);
   train.max_steps = 2 * epoch - 1;
   EXPECT_EQ(plan_training(train, {}).steps, 2 * epoch - 1);
+  train.max_epochs = 0;
+  for (const auto& [end, steps, most] :
+       {std::tuple{"", 1000, false}, std::tuple{" until 7 steps", 12, false},
+        std::tuple{" until 5000 steps", 1000, false}, std::tuple{" until train 9", 1000, true}}) {
+    train.max_steps = 1000;
+    train.mix = fmt::format("one: train 1 until 5 steps\ntwo: train 1{}\n", end);
+    EXPECT_EQ(plan_training(train, {}).steps, steps) << train.mix;
+    EXPECT_EQ(plan_training(train, {}).steps_are_most, most) << train.mix;
+  }
+  train.mix = "";
   train.max_steps = 3;
   train.keep_checkpoints = 8;
   EXPECT_EQ(plan_training(train, {}).checkpoints,
