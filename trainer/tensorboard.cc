@@ -7,11 +7,13 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <chrono>
 #include <cmath>
 #include <cstring>
 #include <filesystem>
 #include <limits>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <vector>
 
@@ -35,13 +37,22 @@ using OrderedJson = nlohmann::ordered_json;
 constexpr std::string_view kNameBegin = "events.out.tfevents.";
 constexpr std::string_view kNameEnd = ".ventris";
 
-/// The event files of ours in a folder.
-std::vector<std::string> event_files_in(const std::string& folder) {
-  std::vector<std::string> found;
+/// The number in the name of an event file of ours, or -1.
+int64_t number_of(const std::string& name) {
+  if (!name.starts_with(kNameBegin) || !name.ends_with(kNameEnd)) return -1;
+  const char* const end = name.data() + name.size() - kNameEnd.size();
+  int64_t number = -1;
+  const auto [stopped, error] = std::from_chars(name.data() + kNameBegin.size(), end, number);
+  return error == std::errc() && stopped == end ? number : -1;
+}
+
+/// The event files of ours in a folder, by their numbers.
+std::map<int64_t, std::string> event_files_in(const std::string& folder) {
+  std::map<int64_t, std::string> found;
   std::error_code error;
   for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
-    const std::string name = at->path().filename().string();
-    if (name.starts_with(kNameBegin) && name.ends_with(kNameEnd)) found.push_back(at->path().string());
+    const int64_t number = number_of(at->path().filename().string());
+    if (number >= 0) found.emplace(number, at->path().string());
   }
   if (error) fail(ExitCode::kIo, "{}: cannot read the folder: {}", folder, error.message());
   return found;
@@ -82,10 +93,12 @@ TensorBoardLog::TensorBoardLog(const std::string& model_dir) {
   const std::string folder = model_dir + "/tensorboard";
   if (::mkdir(folder.c_str(), 0777) != 0 && errno != EEXIST)
     fail(ExitCode::kCannotCreate, "{}: cannot create the folder: {}", folder, std::strerror(errno));
-  const std::vector<std::string> before = event_files_in(folder);
+  const std::map<int64_t, std::string> before = event_files_in(folder);
   const auto now = std::chrono::system_clock::now().time_since_epoch();
-  path_ = fmt::format("{}/{}{:019d}{}", folder, kNameBegin,
-                      std::chrono::duration_cast<std::chrono::nanoseconds>(now).count(), kNameEnd);
+  // After those of earlier starts, whatever the clock says.
+  const int64_t number = std::max<int64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(now).count(),
+                                           before.empty() ? 0 : before.rbegin()->first + 1);
+  path_ = fmt::format("{}/{}{:019d}{}", folder, kNameBegin, number, kNameEnd);
   file_.open(path_, std::ios::binary | std::ios::app);
   if (!file_) fail(ExitCode::kCannotCreate, "{}: cannot create the file: {}", path_, std::strerror(errno));
   append(event_file_begin(std::chrono::duration<double>(now).count()));
@@ -95,7 +108,7 @@ TensorBoardLog::TensorBoardLog(const std::string& model_dir) {
     const OrderedJson object = data::try_ordered_json(line);
     if (object.is_object()) write_line(object);
   }
-  for (const std::string& path : before) {
+  for (const auto& [_, path] : before) {
     if (::unlink(path.c_str()) != 0)
       fail(ExitCode::kIo, "{}: cannot be removed: {}", path, std::strerror(errno));
   }

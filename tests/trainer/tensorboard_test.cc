@@ -74,6 +74,17 @@ TEST(TensorBoard, HasTheNumbersOfTheLogOnceWhateverStartsWroteThem) {
   }
 }
 
+TEST(TensorBoard, AFileComesAfterThoseBeforeItWhateverTheClockSays) {
+  const TemporaryFolder folder;
+  start(folder / "", -1, {10});
+  const std::string names = folder / "tensorboard/events.out.tfevents.";
+  fs::rename(files_of(folder / "").at(0), names + "9000000000000000000.ventris");
+  start(folder / "", 10, {20});
+  const std::vector<std::string> files = files_of(folder / "");
+  ASSERT_EQ(files.size(), 1U);
+  EXPECT_EQ(fs::path(files[0]).filename(), "events.out.tfevents.9000000000000000001.ventris");
+}
+
 TEST(TensorBoard, FilesOfOthersStayAsTheyAre) {
   const TemporaryFolder folder;
   fs::create_directories(folder / "tensorboard");
