@@ -175,8 +175,11 @@ DoctorReport examine(Communicator& communicator, const MpiEnvironment& environme
 void judge(DoctorReport& report) {
   compare(report.problems, report, &RankFacts::program, "the programs");
   compare(report.problems, report, &RankFacts::mpi, "the MPI libraries");
-  compare(report.problems, report, &RankFacts::nccl, "the versions of NCCL");
-  compare(report.warnings, report, &RankFacts::driver, "the CUDA drivers");
+  const auto has_device = [](const RankFacts& rank) { return !rank.device.empty(); };
+  if (std::any_of(report.ranks.begin(), report.ranks.end(), has_device)) {
+    compare(report.problems, report, &RankFacts::nccl, "the versions of NCCL");
+    compare(report.warnings, report, &RankFacts::driver, "the CUDA drivers");
+  }
   compare(report.warnings, report, &RankFacts::device, "the devices");
   bool few_cores = false;  // of a rank before
   for (size_t rank = 0; rank < report.ranks.size(); ++rank) {
