@@ -132,6 +132,12 @@ class Report(support.RunTest):
         self.assertEqual((it["step"], it["value"]), ([30], [-2.0]))
         self.assertEqual([(mark["step"], mark["kind"], mark["text"]) for mark in run["marks"]],
                          [(35, "no score", "--valid-script has no score for step 10, it: it was killed")])  # fmt: skip
+        # A script that always fails leaves marks of another kind their place.
+        log = "".join(line_of(step, type="validation") + script_line(step, step, "it", error="no") for step in range(1, 601))
+        log += line_of(700, type="event", event="removed")
+        (run,) = self.runs(self.folder_with("failing", log))
+        self.assertEqual([mark["step"] for mark in run["marks"]], [*range(581, 601), 700])
+        self.assertEqual(run["marks_left_out"], 0)
         log = line_of(10, loss=2.5, sets=7) + line_of(20, type="validation", valid_bleu=30.0, sets={"it": {"bleu": 20.0}})
         values, _ = self.values(self.folder_with("sets", log))
         self.assertEqual((values["it/bleu"], values["valid_bleu"]), ({20: 20.0}, {20: 30.0}))

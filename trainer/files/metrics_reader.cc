@@ -31,6 +31,9 @@ using Kind = MetricsMark::Kind;
 // Members of a line that are not values of their own: those of its place, and the cumulative position.
 constexpr const char* kNoSeries[] = {"step", "elapsed_seconds", "target_tokens", "epoch"};
 
+// Of a script that fails at every validation: more marks would hide those of another kind.
+constexpr std::ptrdiff_t kMaxNoScores = 20;
+
 /// "resumed from checkpoint-00000040.h5 with 2 ranks on 1 host by ventris 0.2.0; the start before was killed;
 /// at least 7 steps were computed again".
 std::string resumed_text(const Json& line) {
@@ -85,6 +88,9 @@ class Reader {
 
   MetricsRecord take() {
     add_parts(pairs_, record_.shares);
+    const auto has_none = [](const MetricsMark& mark) { return mark.kind == Kind::kNoScore; };
+    auto left_out = std::count_if(record_.marks.begin(), record_.marks.end(), has_none) - kMaxNoScores;
+    std::erase_if(record_.marks, [&](const MetricsMark& mark) { return has_none(mark) && left_out-- > 0; });
     return std::move(record_);
   }
 

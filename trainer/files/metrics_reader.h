@@ -46,7 +46,7 @@ struct MetricsRecord {
   /// not those of MetricsPlace and other events.
   std::map<std::string, MetricsSeries> series;
   std::map<std::string, MetricsSeries> shares;  // by corpus: its part of the pairs since the line before
-  std::vector<MetricsMark> marks;
+  std::vector<MetricsMark> marks;               // of those without a score the newest 20
   int64_t lines = 0;
   int64_t bad_lines = 0;       // no JSON, without a step, or back in steps; they are left out
   std::string first_bad = {};  // where and why
