@@ -36,7 +36,10 @@ constexpr const char* kTellingFiles[] = {"model.bin",
                                          "target_vocabulary.json",
                                          kMarianVocabulary,
                                          kMarianSourceVocabulary,
-                                         kMarianTargetVocabulary};
+                                         kMarianTargetVocabulary,
+                                         "sentencepiece.model",
+                                         kMarianSourceTokenizer,
+                                         kMarianTargetTokenizer};
 
 /// The mark of our folders.
 constexpr const char* kProbesFile = "probe.json";

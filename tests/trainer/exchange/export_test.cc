@@ -135,6 +135,9 @@ TEST_F(Export, OfTwoVocabulariesHasAFileForEach) {
   };
   refuse(ExportFormat::kCtranslate2, "source_vocabulary.json");
   refuse(ExportFormat::kHuggingface, "target_vocab.json");
+  for (const char* file : {"source_vocabulary.json", "target_vocabulary.json", "source.spm"})
+    std::filesystem::remove(path(std::string("ctranslate2/") + file));
+  refuse(ExportFormat::kCtranslate2, "target.spm");
   write(*shared, ExportFormat::kCtranslate2, "shared");
   expect_failure<Error>([&] { write(*model, ExportFormat::kCtranslate2, "shared"); }, ExitCode::kCannotCreate,
                         {"shared_vocabulary.json", "another number of vocabularies"});
