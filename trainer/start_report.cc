@@ -171,6 +171,15 @@ void warn_of_differing_products(Progress& progress, const std::vector<std::strin
       fmt::join(libraries, " on some ranks and by ")));
 }
 
+/// flat_options() by the options of the command line where one has several members.
+nlohmann::json told_options(const TrainOptions& options) {
+  nlohmann::json values = flat_options(options);
+  for (const char* key : {"/model/learned_positions", "/model/marian_positions"}) values.erase(key);
+  const TransformerConfig& model = options.model;
+  values["/positions"] = model.learned_positions ? "learned" : model.marian_positions ? "marian" : "paper";
+  return values;
+}
+
 }  // namespace
 
 void report_start(Progress& progress, Communicator& communicator, Context& context,
@@ -230,8 +239,8 @@ std::vector<std::string> changed_options(const TrainOptions& before, const Train
       "model_dir",         "resume",        "vocab_size",        "zero_word",
       "zero_start",        "initial_model", "initial_optimizer", "initial_vocabulary",
       "initial_embeddings"};
-  const nlohmann::json old_values = flat_options(before);
-  const nlohmann::json new_values = flat_options(now);
+  const nlohmann::json old_values = told_options(before);
+  const nlohmann::json new_values = told_options(now);
   std::vector<std::string> changed;
   for (const auto& [path, value] : new_values.items()) {
     std::string name = path.substr(path.rfind('/') + 1);

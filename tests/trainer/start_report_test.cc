@@ -19,12 +19,15 @@ TEST(StartReport, NamesOptionsThatChanged) {
   now.reduction = Reduction::kReproducible;
   now.model_dir = "elsewhere";
   now.resume = "never";
+  before.model.marian_positions = true;
+  now.model.learned_positions = true;
   before.freeze = {"encoder/*"};
   now.freeze = {"encoder/*", "embedding"};
   const std::vector<std::string> expected = {"--device from auto to cpu",
                                              "--dropout from 0.1 to 0.25",
                                              "--freeze from encoder/* to encoder/* embedding",
                                              "--max-steps from 100000 to 7",
+                                             "--positions from marian to learned",
                                              "--profile from false to true",
                                              "--reduction from fast to reproducible"};
   EXPECT_EQ(changed_options(before, now), expected);
