@@ -194,7 +194,7 @@ TrainOptions train_options_from_json(const std::string& text, const std::string&
   for (const auto& [key, value] : object.items()) {
     if (known.contains(key)) continue;
     fail(ExitCode::kBadData, "{}: has the unknown option {}: {}", origin, key,
-         is_key_of_config(key) ? "it belongs in \"model\"" : "it is misspelt, or from a newer version");
+         is_key_of_config(key) ? "it belongs in \"model\"" : "it is misspelt, or from another version");
   }
   return options;
 }

@@ -70,7 +70,7 @@ class RunFolder(support.RunTest):
         for text, says in (
             ('{"corpus": "a', "bad.json"),
             (json.dumps({**config, "dropout": 0.5}), 'has the unknown option dropout: it belongs in "model"'),
-            (json.dumps({**config, "seeed": 0.5}), "has the unknown option seeed: it is misspelt, or from a newer version"),
+            (json.dumps({**config, "seeed": 0.5}), "has the unknown option seeed: it is misspelt, or from another version"),
             (json.dumps({**config, "valid_metric": "BLEU"}), ['valid_metric is "BLEU"', "auto, bleu, chrf, loss, perplexity"]),
         ):
             file = self.write("bad.json", text)

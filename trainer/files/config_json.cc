@@ -157,8 +157,8 @@ TransformerConfig transformer_config_from_json(const std::string& text, const st
   for (const auto& [key, value] : object.items()) {
     if (is_key_of_config(key)) continue;
     fail(ExitCode::kBadData,
-         "{}: the model's configuration has the unknown key {}: it may come from a newer version", origin,
-         key);
+         "{}: the model's configuration has the unknown key {}: it is misspelt, or from another version",
+         origin, key);
   }
   try {
     config.validate();
