@@ -11,14 +11,15 @@ namespace ventris {
 namespace {
 
 /// Options of other programs and ours. For a command the first row with the name counts whose option it has;
-/// without an option of ours the row is for every command, and none is needed.
+/// without an option of ours the row is for every command, and none is needed. Or a variable of the
+/// environment, for every command.
 struct ForeignNames {
   std::string_view names;  // separated by blanks
   std::string_view ours;
 };
 
 // Of Marian 1.12, fairseq 0.12, sacreBLEU 2.6 and torchrun. docs/guide.md has a table of them with the
-// differences.
+// differences. And those of ours that were removed.
 constexpr auto kForeignNames = std::to_array<ForeignNames>({
     // Training: the network
     {"arch type task -a", "preset"},
@@ -30,6 +31,7 @@ constexpr auto kForeignNames = std::to_array<ForeignNames>({
     {"transformer-preprocess transformer-postprocess", "pre-norm"},
     {"encoder-normalize-before decoder-normalize-before", "pre-norm"},
     {"transformer-train-position-embeddings encoder-learned-pos decoder-learned-pos", "positions"},
+    {"learned-positions", "positions"},
     {"tied-embeddings-all share-all-embeddings", "tie"},
     {"tied-embeddings share-decoder-input-output-embed", "tie"},
     {"transformer-ffn-activation activation-fn", "activation"},
@@ -106,9 +108,12 @@ constexpr auto kForeignNames = std::to_array<ForeignNames>({
     {"ref refs num-refs test-set language-pair -r -nr -t -l", "reference"},
     {"lc", "lowercase"},
     {"short -sh", "score-only"},
+    // Of the environment
+    {"isa", "VENTRIS_ISA"},
+    {"save-timeout", "VENTRIS_SAVE_TIMEOUT"},
     // None is needed
     {"maxi-batch mini-batch-fit shuffle sync-sgd ddp-backend required-batch-size-multiple optimizer", ""},
-    {"warmup-init-lr lr-warmup-start-rate min-lr end-learning-rate stop-min-lr", ""},
+    {"warmup-init-lr lr-warmup-start-rate min-lr end-learning-rate stop-min-lr min-learning-rate", ""},
     {"left-pad-source left-pad-target num-batch-buckets skip-invalid-size-inputs-valid-test", ""},
     {"source-lang target-lang -s joined-dictionary", ""},
     {"distributed-world-size nnodes nproc-per-node nproc_per_node node-rank node_rank", ""},
@@ -134,6 +139,7 @@ std::string advice_for_foreign_name(const Command& command, const std::string& n
   for (const ForeignNames& row : kForeignNames) {
     if (!has_name(row.names, name)) continue;
     if (row.ours.empty()) return fmt::format("no such option is needed: {}", kWhere);
+    if (row.ours.starts_with("VENTRIS_")) return fmt::format("set the environment variable {}", row.ours);
     if (command.options.find(std::string(row.ours)) == nullptr) continue;
     return fmt::format("did you mean {}{}{}? {}", in_file ? "'" : "--", row.ours, in_file ? "'" : "", kWhere);
   }

@@ -112,6 +112,9 @@ class WrongOptions(support.CommandLineTest):
             (("train", "--lr", 5), "unknown option --lr; did you mean --peak-learning-rate? 'ventris help other-programs'"),
             (("translate", "-b", 5), "did you mean --beam-size?"),
             (("train", "--sync-sgd", 5), "no such option is needed: 'ventris help other-programs'"),
+            (("train", "--learned-positions"), "did you mean --positions?"),
+            (("train", "--isa", "avx2"), "unknown option --isa; set the environment variable VENTRIS_ISA"),
+            (("train", "--min-learning-rate", 0), "no such option is needed"),
             # What is missing, or there twice.
             (("prepare", "--output", "x"), "no training files given; pass --train-sets"),
             (("prepare", "--train-sets", "a", "--output", "x"), "--train-sets"),
