@@ -58,8 +58,8 @@ void count_validation(const TrainOptions& options, double metric, TrainingState&
 
 /// Counts it for --schedule plateau, as torch.optim.lr_scheduler.ReduceLROnPlateau does: the
 /// rate drops by plateau_factor after plateau_patience validations in a row that are not better than the
-/// best. Validations until the end of the warm-up do not count, nor do drops below the floor. Writes a drop
-/// to the log (may be null) and reports it.
+/// best. Validations until the end of the warm-up do not count. Writes a drop to the log (may be null) and
+/// reports it.
 void count_for_plateau(const TrainOptions& options, double metric, TrainingState& state, MetricsLog* metrics,
                        Progress& progress) {
   const ScheduleOptions& schedule = options.schedule;
