@@ -86,12 +86,12 @@ std::vector<CorpusPart> parts_of_json(const std::string& json, const std::string
       if (are_sets) sum = {};
       const CorpusPart part = part_of(each, sum);
       if (are_sets && !is_corpus_name(part.name))
-        throw std::out_of_range("the name of a set is not of a-z, 0-9, _ and -");
+        throw std::out_of_range("the name of a set has other characters than a-z, 0-9, _ and -");
       if (are_sets && std::ranges::count(parts, part.name, &CorpusPart::name) > 0)
         throw std::out_of_range(fmt::format("{} is there twice", part.name));
       parts.push_back(part);
     }
-    if (parts.empty()) throw std::out_of_range("there is none");
+    if (parts.empty()) throw std::out_of_range("its list is empty");
   } catch (const std::exception& error) {  // of the library or number()
     fail(ErrorKind::kBadData, "{}: the attribute {} does not describe pairs: {}. Prepare the corpus again.",
          path, attribute, error.what());

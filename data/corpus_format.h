@@ -29,10 +29,10 @@ std::string more_valid_group(const std::string& name);
 
 std::string parts_json(const std::vector<CorpusPart>& parts);
 std::string part_json(const CorpusPart& part);
-/// The inverse, of an attribute. Those of kPartsAttribute follow each other, the first from pair 0 on; the
-/// others begin at pair 0 each, with different names that a group may have. At least one. Throws DataError
-/// kBadData, naming `path`, for text that is not of this form, numbers below 0 or with too large sums, and a
-/// sentence longer than its part.
+/// Inverse of parts_json() and part_json(), for the value of `attribute`; returns at least one part. The
+/// parts of kPartsAttribute follow each other from pair 0 on. Otherwise each part is a set that begins at
+/// pair 0, and its name is unique and valid for a group. Throws DataError kBadData, naming `path`, for text
+/// that is not of this form, numbers below 0 or with too large sums, and a sentence longer than its part.
 std::vector<CorpusPart> parts_of_json(const std::string& json, const std::string& attribute,
                                       const std::string& path);
 

@@ -156,7 +156,7 @@ ValidSpool& CorpusWriter::Impl::add_valid_set(const std::string& name) {
                                             .references = PieceSpool(output, ElementType::kU8)});
 }
 
-/// About those of the complete file.
+/// Approximate size of the complete file.
 int64_t CorpusWriter::Impl::bytes() const {
   int64_t sum = train.bytes() + static_cast<int64_t>(tokenizers.target().model().size());
   for (const ValidSpool& set : valid_sets) sum += set.bytes();

@@ -25,8 +25,8 @@ namespace {
 using OrderedJson = nlohmann::ordered_json;
 
 constexpr int kMaxShownCheckpoints = 24;
-/// Of the weights of all maps of a page with several checkpoints. Beyond it, checkpoints are shown without
-/// maps, never the model of the run: of the others, the newest ones keep theirs.
+/// Limit on the weights of all maps of a page with several checkpoints. The model of the run always keeps its
+/// maps; of the other checkpoints, the newest that fit keep theirs.
 constexpr size_t kMaxMapBytes = size_t{32} << 20;
 
 struct AttentionCommandOptions {

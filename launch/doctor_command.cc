@@ -40,7 +40,7 @@ Command doctor_command() {
       "Start it like 'ventris train', with mpirun or srun and the same hosts. "
       "It prints the versions of the program, MPI, NCCL and drivers and, of each rank, host, cores, memory and device. "
       "Each GPU takes two training steps of the preset's model, whose losses and gradients are compared with "
-      "the CPU's; sums over the ranks are checked, with their rate and latency. It takes seconds.",
+      "the CPU's. Sums over the ranks are checked, and their rate and latency measured. All this takes seconds.",
       "A problem is something that would make training fail: the exit code is 69. "
       "Warnings do not change the exit code."};
   command.examples = {{"doctor", "This machine:"},

@@ -10,16 +10,16 @@
 namespace ventris {
 namespace {
 
-/// Options of other programs and ours. For a command the first row with the name counts whose option it has;
-/// without an option of ours the row is for every command, and none is needed. Or a variable of the
-/// environment, for every command.
+/// Names of options in other programs, and what replaces them here. A command uses the first row with the
+/// name whose option it has. Rows for every command: `ours` is empty if no option is needed, or names an
+/// environment variable.
 struct ForeignNames {
   std::string_view names;  // separated by blanks
   std::string_view ours;
 };
 
-// Of Marian 1.12, fairseq 0.12, sacreBLEU 2.6 and torchrun. docs/guide.md has a table of them with the
-// differences. And those of ours that were removed.
+// Options of Marian 1.12, fairseq 0.12, sacreBLEU 2.6 and torchrun, and removed options of ours.
+// docs/guide.md has a table of the former with the differences.
 constexpr auto kForeignNames = std::to_array<ForeignNames>({
     // Training: the network
     {"arch type task -a", "preset"},

@@ -56,8 +56,8 @@ PlannedMachine machine_of(const PlanCommandOptions& options) {
     if (options.step == 0.0 || options.link == 0.0) {
       fail(
           ExitCode::kUsage,
-          "--step-ms and --link are required to predict a step: the milliseconds of one on one rank, which "
-          "'ventris train --profile' measures, and the GB/s of sums over the ranks, which 'ventris doctor' measures");
+          "a prediction needs both --step-ms, the milliseconds of a step on one rank ('ventris train --profile' "
+          "measures them), and --link, the bandwidth of sums over the ranks in GB/s ('ventris doctor' measures it)");
     }
     if (options.fixed > options.step) {
       fail(ExitCode::kUsage, "--fixed-ms {:g} is more than --step-ms {:g}, of which it is a part",
@@ -201,8 +201,8 @@ Command plan_command() {
       "the exit code is 78 and the message says what to change. "
       "The memory is that of this machine unless it is given."};
   command.description.push_back(
-      "With --link and --step-ms, the time of a step and of the run is predicted, and what of the sums over the "
-      "ranks does not overlap with backward, by the formulas in docs/scaling.md.");
+      "With --link and --step-ms, it also predicts the time of a step and of the run, and how much of the time "
+      "of gradient sums the backward pass does not hide. The formulas are in docs/scaling.md.");
   command.examples = {
       {"plan --corpus corpus.h5 --preset base --ranks 2", "Two ranks on this machine:"},
       {"plan --corpus corpus.h5 --preset big --ranks 16 --ranks-per-host 8 --device cuda --device-memory 80",
@@ -230,10 +230,10 @@ Command plan_command() {
   table.group("Prediction");
   table.number(
       "link", options->link, {.min = 0, .max = 1e6},
-      "GB/s in and out of a rank while all sum gradients, as doctor measures it (bus bandwidth in the "
-      "terms of nccl-tests); required for a prediction.");
+      "Bandwidth of gradient sums in GB/s, in and out of each rank, as doctor measures it (the bus bandwidth "
+      "of nccl-tests); required for a prediction.");
   table.number("latency", options->latency, {.min = 0, .max = 1e9},
-               "Microseconds of a sum of one number over the ranks, as doctor measures it.");
+               "Microseconds that it takes to sum one number over the ranks, as doctor measures them.");
   table.number("step-ms", options->step, {.min = 0, .max = 1e9},
                "Milliseconds of a step of one rank that computes all micro-batches, measured with train.");
   table.number(

@@ -148,9 +148,9 @@ void add_cleaning_options(OptionTable& table, PrepareCommandOptions& options) {
       {"none", data::Likeness::kNone}, {"exact", data::Likeness::kExact}, {"near", data::Likeness::kNear}};
   table.choice<data::Likeness>(
       "drop-duplicates", prepare.drop_duplicates, likeness,
-      "Leaves out pairs that repeat one that was kept before, of any corpus of this command. exact: equal text "
-      "on both sides, without tags. near: equal in lower case without punctuation, digits and spaces. Takes "
-      "about 45 bytes of memory a pair.");
+      "Drops pairs that repeat an earlier kept pair of any corpus of this command. exact: equal text on both "
+      "sides, ignoring tags. near: equal when case, punctuation, digits and spaces are ignored as well. Takes "
+      "about 45 bytes of memory per pair.");
   table.choice<data::Likeness>(
       "drop-overlap", prepare.drop_overlap, likeness,
       "Leaves out training pairs with a side that is a line, of either side, of the validation set or of "
@@ -204,7 +204,7 @@ Command prepare_command() {
       "line i of the target translates line i of the source. Pairs with an empty side, with a side of more "
       "than --max-length tokens, or with too different lengths are dropped from training and counted. "
       "A carriage return at the end of a line and a byte order mark at the beginning of a file are removed, "
-      "and NUL bytes become spaces; the first and the last are counted. "
+      "and NUL bytes become spaces; carriage returns and NUL bytes are counted. "
       "Invalid UTF-8, different numbers of lines, and a damaged file are errors. "
       "Validation pairs are never dropped because of their length, only cut.",
       "Several corpora in one file, each with its name, may have tags and weights; "
@@ -287,7 +287,7 @@ Command prepare_command() {
                "Does not normalise the characters, for text that is already normalised and tokenised.");
   table
       .text("tokenizer-model", "FILE", prepare.tokenizer_model,
-            "A SentencePiece model to use instead of training one, with an unknown and an end mark.")
+            "A SentencePiece model to use instead of training one; it must have an unknown and an end mark.")
       .excludes = {"vocab-size", "tokenizer-from"};
   add_side_model(table, "source", prepare.source_tokenizer_model);
   add_side_model(table, "target", options->target_tokenizer_model);

@@ -60,11 +60,12 @@ TrainOptions options_of_run(const StepPairsRequest& request, const std::string& 
 
 /// What the checkpoints of a run say.
 struct Recorded {
-  std::string corpus_digest = {};  // these of the newest one; "" without one
+  // Of the newest checkpoint:
+  std::string corpus_digest = {};  // "": no checkpoint
   MixState mix = {};
   int logical_shards = 0;  // 0: not recorded
   int64_t last_step = 0;
-  // Of the newest one before the steps that are wanted, or of the begin of the run:
+  // Where the newest checkpoint before the wanted steps stands; without one, the beginning of the run:
   int64_t step = 0;  // steps done
   data::DataPosition position = {};
 };
@@ -135,16 +136,16 @@ void add_step_pair_options(StepPairsRequest& request, OptionTable& table) {
   table.group("Pairs of steps");
   table.optional_text(
       "steps", "A:B", request.steps,
-      "Prints a JSON object for each sentence pair of these steps of a run, from 1, or of one step, one a line in "
-      "the order of the batches: step, logical shard from 0, stage of the plan if the run has one, corpus, number of the "
-      "pair in its corpus from 1, epoch, tokens of both sides without marks, and both texts.");
+      "Prints the sentence pairs of steps A to B of a run, or of step A alone, in the order of the batches, one "
+      "JSON object per line: step from 1, logical shard from 0, stage of the plan if the run has one, corpus, number "
+      "of the pair in its corpus from 1, epoch, tokens of both sides without marks, and both texts.");
   table.optional_text("corpus", "FILE", request.corpus, "Present path of the corpus of the run.");
   table.without_effect({"corpus"}, "steps", {""});
 }
 
 int print_step_pairs(const StepPairsRequest& request, const std::string& folder) {
   const StepRange range = range_of(request.steps);
-  if (!data::is_folder(folder)) fail(ExitCode::kUsage, "--steps is for a run folder, but {} is none", folder);
+  if (!data::is_folder(folder)) fail(ExitCode::kUsage, "--steps needs a run folder; {} is no folder", folder);
   const TrainOptions options = options_of_run(request, folder);
   const data::Corpus corpus(options.corpus);
   Recorded at = recorded_before(range.first, folder);
@@ -156,7 +157,7 @@ int print_step_pairs(const StepPairsRequest& request, const std::string& folder)
   }
   if (!options.mix.empty() && range.last > at.last_step) {
     fail(ExitCode::kUsage,
-         "--steps {}: the newest checkpoint of {} is of step {}, and where its plan goes on is not recorded",
+         "--steps {}: the newest checkpoint of {} is of step {}; later steps of a mix are not known yet",
          request.steps, folder, at.last_step);
   }
   if (const int64_t last = last_known_step(at, folder); range.last > last)

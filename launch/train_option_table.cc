@@ -42,8 +42,8 @@ void add_model_options(TrainOptions& train, OptionTable& table) {
       [&model] {
         return size_t{model.learned_positions ? 2U : model.marian_positions ? 1U : 0U};
       },
-      "Sinusoids, with the frequencies 10000^(-2i/d) of the paper or 10000^(-i/(d/2-1)) of Marian, which "
-      "supports no others; or learned ones.");
+      "paper: sinusoids with frequencies 10000^(-2i/d). marian: sinusoids with 10000^(-i/(d/2-1)), the only "
+      "ones that Marian supports. learned: a trained vector for each position.");
   table.choice(
       "tie", train.tie, {"auto", "all", "decoder", "none"},
       "Which of the tables of tokens are one: all, as in the paper; those of the decoder, its embedding and the "
@@ -80,16 +80,16 @@ void add_schedule_options(TrainOptions& train, OptionTable& table) {
   for (const ScheduleKind kind : kSchedules) kinds.emplace_back(name_of(kind), kind);
   table.choice<ScheduleKind>(
       "schedule", schedule.kind, kinds,
-      "Course of the learning rate. noam: that of the paper. The others rise to "
+      "Learning-rate schedule. noam: the paper's. The others rise to "
       "--peak-learning-rate in --warmup-steps; then inverse-sqrt falls with the inverse square root of the "
       "step, linear and cosine reach 0 after --decay-steps, constant stays, "
-      "and plateau drops when validations get no better.");
+      "and plateau drops when validations stop improving.");
   table.number("peak-learning-rate", schedule.peak, {.min = 0, .max = 1e6},
-               "The rate after the warm-up, of all schedules but noam, which need it.");
+               "Learning rate at the end of the warm-up; required by every schedule but noam.");
   table.integer("decay-steps", schedule.decay_steps, {.min = 0, .max = kManySteps},
-                "Steps in which it falls to 0. 0: up to --max-steps. With inverse-sqrt it is N of the factor "
-                "sqrt(N / step) from step N on, where an N within the warm-up lowers the peak, as in Marian; "
-                "0: --warmup-steps.");
+                "Decay length in steps (0: until --max-steps). With inverse-sqrt, the step N from which the "
+                "rate is multiplied by sqrt(N / step); 0: --warmup-steps. An N within the warm-up lowers the "
+                "peak, as in Marian.");
   table.integer("plateau-patience", schedule.plateau_patience, {.min = 1, .max = 1000000},
                 "Validations in a row by --valid-every without a better one after which plateau "
                 "drops the rate; those in the warm-up do not count.");

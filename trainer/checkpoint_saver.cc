@@ -42,7 +42,7 @@ double save_timeout() {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seconds);
   if (error != std::errc() || end != text.data() + text.size() ||
       !(seconds >= 0.0 && seconds <= kMaxTimeout)) {
-    fail(ExitCode::kUsage, "{}={}: expected are seconds from 0 (no limit) to {:.0f}", kTimeoutVariable, text,
+    fail(ExitCode::kUsage, "{}={}: expected seconds from 0 (no limit) to {:.0f}", kTimeoutVariable, text,
          kMaxTimeout);
   }
   return seconds;

@@ -45,7 +45,7 @@ int read_logical_shards(const data::Hdf5Reader& reader) {
   return static_cast<int>(shards);
 }
 
-/// But for the reader.
+/// The resume point of a checkpoint, without ResumePoint::reader.
 ResumePoint resume_point_in(const data::Hdf5Reader& reader) {
   ResumePoint point = {.path = reader.path()};
   point.logical_shards = read_logical_shards(reader);
@@ -184,7 +184,7 @@ std::vector<std::string> own_checkpoints(const TrainOptions& options) {
     fail(ExitCode::kIo, "{}, and it cannot be renamed. Move it out of the folder, then start again", what);
   if (options.resume == "auto" && list_checkpoints(options.model_dir).empty()) {
     fail(ExitCode::kBadData,
-         "{}, and no checkpoint is before it. To start from the beginning, remove {}, or give another "
+         "{}, and there is no earlier checkpoint. To start from the beginning, remove {}, or give another "
          "--model-dir",
          what, aside);
   }

@@ -128,7 +128,7 @@ void warn_of_vocabulary(Progress& progress, const std::string& side, const data:
   if (tokens / vocab_size >= kFewUses) return;
   progress.warning(fmt::format(
       "the {}vocabulary is large for the text: {} tokens for {}, so each occurs {} times on average; "
-      "take more text, or a smaller one ('ventris prepare --{}vocab-size')",
+      "use more text or a smaller vocabulary ('ventris prepare --{}vocab-size')",
       side, thousands(vocab_size), thousands(tokens), tokens / vocab_size,
       side.empty() ? "" : side.substr(0, side.size() - 1) + "-"));
 }

@@ -33,7 +33,7 @@ void TrainingRun::open_logs() {
   metrics_->set_listener([this](const nlohmann::ordered_json& line) { tensorboard_->write_line(line); });
 }
 
-/// Of this start, and how the one before ended, as its status.json says, which is not replaced yet.
+/// Describes this start, and how the previous one ended: its status.json has not been replaced yet.
 ResumedStart TrainingRun::resumed_start() const {
   constexpr size_t kMaxMessageBytes = 2000;  // so that a line of the log stays far below kMaxJsonBytes
   const std::vector<int> hosts = communicator_.hosts();

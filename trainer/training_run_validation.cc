@@ -56,7 +56,7 @@ void count_validation(const TrainOptions& options, double metric, TrainingState&
   }
 }
 
-/// Counts it for --schedule plateau, as torch.optim.lr_scheduler.ReduceLROnPlateau does: the
+/// Counts a validation for --schedule plateau, as torch.optim.lr_scheduler.ReduceLROnPlateau does: the
 /// rate drops by plateau_factor after plateau_patience validations in a row that are not better than the
 /// best. Validations until the end of the warm-up do not count. Writes a drop to the log (may be null) and
 /// reports it.

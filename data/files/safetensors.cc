@@ -111,11 +111,11 @@ void SafetensorsFile::read_header() {
   if (structure.depth > kMaxDepth) refuse("its lists and objects are nested too deeply");
   const Header header = try_json(header_);
   if (header.is_discarded()) refuse("it is not valid JSON");
-  if (!header.is_object()) refuse("it is no JSON object");
+  if (!header.is_object()) refuse("it is not a JSON object");
   if (const auto found = header.find(kMetadataKey); found != header.end()) {
     if (!found->is_object()) refuse(fmt::format("{} is no object", kMetadataKey));
     for (const auto& [key, value] : found->items()) {
-      if (!value.is_string()) refuse(fmt::format("the metadata {} is no text", key.substr(0, 100)));
+      if (!value.is_string()) refuse(fmt::format("metadata {} is not a string", key.substr(0, 100)));
       metadata_.emplace_back(key, value.get<std::string>());
     }
   }
@@ -125,7 +125,7 @@ void SafetensorsFile::read_header() {
     const std::string tensor = fmt::format("tensor {}", name.substr(0, 100));
     const auto number = [&](const Header& value) {
       if (!value.is_number_unsigned() || value.get<uint64_t>() > static_cast<uint64_t>(kMaxElements))
-        refuse(tensor + " has a length or place that is no number from 0 to 2^48");
+        refuse(tensor + " has a dimension or offset that is not a number from 0 to 2^48");
       return value.get<int64_t>();
     };
     const Header type_name = member(listed, "dtype");
@@ -134,7 +134,7 @@ void SafetensorsFile::read_header() {
     const Type* type = type_name.is_string() ? find_type(type_name.get<std::string>()) : nullptr;
     if (type == nullptr || !shape.is_array() || !offsets.is_array() || offsets.size() != 2 ||
         listed.size() != 3)
-      refuse(tensor + " has an unknown dtype or another form");
+      refuse(tensor + " has an unknown dtype, or missing or unexpected members");
     tensors_.push_back({.name = name,
                         .type = type->name,
                         .shape = {},
@@ -144,7 +144,7 @@ void SafetensorsFile::read_header() {
   }
   // Of equal keys the parser keeps one: then there are fewer members than colons.
   if (structure.colons != header.size() + metadata_.size() + 3 * tensors_.size())
-    refuse("a tensor, or a key of one or of the metadata, occurs twice");
+    refuse("a tensor name, a key of a tensor or a key of the metadata occurs twice");
 }
 
 /// Not if the file is damaged: then the version may be, too.

@@ -173,7 +173,7 @@ class BpeDropout : public SubwordModel {
   std::vector<Join> joins_;
 };
 
-// Of an unknown character below the lowest score of a piece, as in SentencePiece.
+// An unknown character scores this much below the lowest score of a piece, as in SentencePiece.
 constexpr double kUnknownTokenPenalty = 10.0;
 
 /// factor * 2^exponent: the probability of a long text is below the smallest double.

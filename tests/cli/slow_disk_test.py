@@ -66,7 +66,7 @@ class SlowDisk(support.RunTest):
 
     def test_a_limit_that_is_none_is_refused(self):
         for limit in ("soon", "2s", "-1", "nan", "1e9"):
-            self.refuse(64, *self.train("refused"), variables={"VENTRIS_SAVE_TIMEOUT": limit}, says=f"VENTRIS_SAVE_TIMEOUT={limit}: expected are seconds")
+            self.refuse(64, *self.train("refused"), variables={"VENTRIS_SAVE_TIMEOUT": limit}, says=f"VENTRIS_SAVE_TIMEOUT={limit}: expected seconds")
         self.assertFalse(os.path.exists(self.path("refused")))
 
 

@@ -182,7 +182,7 @@ TEST_F(CorpusTest, CountsThatAreNotThoseOfTheArraysAreRefused) {
   changed(R"([{)", R"({)");
   refused_at_once("parts");
   content_.parts = "[]";
-  refused_at_once("there is none");
+  refused_at_once("its list is empty");
   content_.valid = "7";
   refused_at_once("valid");
   content_.weights.pop_back();

@@ -194,7 +194,7 @@ TEST_F(TrainTest, AnUnsoundCheckpointThatCannotBePassedOverEndsTheRunForGood) {
   EXPECT_NE(stays.find("Move it out of the folder"), std::string::npos) << stays;
   std::filesystem::remove_all(bad + ".damaged");
   std::filesystem::remove(sound);
-  for (const char* says : {"no checkpoint is before it", "only damaged checkpoints"}) {
+  for (const char* says : {"there is no earlier checkpoint", "only damaged checkpoints"}) {
     const std::string message = message_of(ExitCode::kBadData, [&] { train_alone(run); });
     EXPECT_NE(message.find(says), std::string::npos) << message;
   }

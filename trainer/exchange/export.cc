@@ -74,8 +74,8 @@ void refuse_files_of_others(const std::string& folder, const std::vector<std::st
       if (!is_there(name)) continue;
       fail(
           ExitCode::kCannotCreate,
-          "{}: holds {}, which would be replaced, but no export of ours wrote it: the folder has no valid {} of "
-          "one. Give another folder, or remove that file",
+          "{}: holds {}, which would be replaced, but 'ventris export' did not write it: no valid {} is beside it. "
+          "Give another folder, or remove that file",
           folder, name, kProbesFile);
     }
   }
@@ -83,8 +83,8 @@ void refuse_files_of_others(const std::string& folder, const std::vector<std::st
     if (names.contains(other) || !is_there(other)) continue;
     fail(
         ExitCode::kCannotCreate,
-        "{}: holds {}, of another format or another number of vocabularies than the new model, for a part of "
-        "which programs would take it. Give another folder, or remove that file",
+        "{}: holds {}, of another format or another number of vocabularies than the new model; programs would "
+        "take it for a part of that model. Give another folder, or remove that file",
         folder, other);
   }
 }

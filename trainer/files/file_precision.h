@@ -36,7 +36,7 @@ struct StoredArray {
   std::vector<int64_t> shape;
 };
 inline constexpr std::string_view kScales = "scales/";
-/// Those of a parameter: its values, and in int8 then its scales.
+/// The arrays of a parameter: its values, followed by its scales if they are int8.
 std::vector<StoredArray> arrays_of(const LogicalParameter& parameter, FilePrecision file);
 
 /// The dimension of the outputs of a matrix, each with one scale: columns for weights [in, out], rows for the

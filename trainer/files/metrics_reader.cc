@@ -31,7 +31,7 @@ using Kind = MetricsMark::Kind;
 // Members of a line that are not values of their own: those of its place, and the cumulative position.
 constexpr const char* kNoSeries[] = {"step", "elapsed_seconds", "target_tokens", "epoch"};
 
-// Of a script that fails at every validation: more marks would hide those of another kind.
+// If a script fails at every validation, more marks would hide those of other kinds.
 constexpr std::ptrdiff_t kMaxNoScores = 20;
 
 /// "resumed from checkpoint-00000040.h5 with 2 ranks on 1 host by ventris 0.2.0; the start before was killed;
@@ -162,7 +162,7 @@ class Reader {
     }
   }
 
-  /// Of --valid-script: a value at the place of its validation, or a mark.
+  /// Adds a score of --valid-script as a value at its validation, or its failure as a mark.
   void add_script_result(const Json& line) {
     int64_t of_step = -1;
     if (!line.contains("of_step") || !read_number(line["of_step"], of_step)) return;

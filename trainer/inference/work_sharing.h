@@ -41,8 +41,8 @@ std::vector<int> deal_by_cost(const std::vector<Chunk>& chunks, int ranks);
 std::vector<Chunk> chunks_of_this_rank(const Communicator& communicator, const std::vector<int64_t>& rows,
                                        const ChunkLimits& limits);
 
-/// Of each sentence the numbers of the rank that has some for it; the others have none. All ranks must call
-/// it.
+/// Returns on every rank the numbers of all sentences. At most one rank has numbers for a sentence; `mine` of
+/// the others is empty there. All ranks must call it.
 std::vector<std::vector<double>> gather_numbers(Communicator& communicator,
                                                 const std::vector<std::vector<double>>& mine);
 
