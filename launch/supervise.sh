@@ -42,7 +42,6 @@ if [[ -z $folder && -f $config ]]; then folder=$(sed -nE 's/^ *"?model[-_]dir"? 
 [[ -n $folder ]] || log "the command names no run folder, so new checkpoints cannot be seen; name it with --model-dir"
 # Open MPI 4 would sleep twice this many seconds between the end of one rank and that of the others.
 export OMPI_MCA_odls_base_sigkill_timeout=${OMPI_MCA_odls_base_sigkill_timeout-0}
-
 if setpriv --pdeathsig USR1 true 2>/dev/null; then at_our_death=(setpriv --pdeathsig USR1); else at_our_death=(); fi
 # Reads status.json of the run folder. From here on no command is substituted while a signal may come: bash 5.2 loses a trap within $().
 declare -A status names has_child
@@ -84,9 +83,10 @@ end_idle_launcher() {
 
 # Ends what the command left, and removes what killed jobs of Open MPI left on this host.
 clean_up() {
-  local path removed=()
+  local path tries removed=()
   look_at_processes
   if ((${#names[@]} > 0)); then kill -KILL "${!names[@]}" && log "ended ${#names[@]} processes left by the command: ${!names[*]}"; fi
+  for ((tries = 0; tries < 200 && ${#names[@]} > 0; ++tries)); do sleep 0.05; look_at_processes; done  # what they map is in use
   for path in /dev/shm/vader_segment.* "${TMPDIR:-/tmp}/ompi.${HOSTNAME%%.*}.$EUID"/pid.*; do
     if [[ ! -O $path || -d $path && -d /proc/${path##*.} ]] || grep -qsF "$path" /proc/[0-9]*/maps; then continue; fi
     rm -rf "$path" && removed+=("$path")
