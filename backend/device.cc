@@ -33,11 +33,6 @@ std::string cuda_device_name(int index) {
   fail(ExitCode::kUnavailable, "there is no CUDA device {}: {}", index, kNotBuilt);
 }
 
-std::string cuda_device_model() {
-  if constexpr (kHasCuda) return device_model_cuda();
-  fail(ExitCode::kUnavailable, "there is no CUDA device: {}", kNotBuilt);
-}
-
 int64_t cuda_device_memory(int index) {
   if constexpr (kHasCuda) return device_memory_cuda(index);
   fail(ExitCode::kUnavailable, "there is no CUDA device {}: {}", index, kNotBuilt);

@@ -19,8 +19,6 @@ std::string cuda_build();
 /// One line about a device for the log, e.g. "NVIDIA H200, 132 multiprocessors, 139.8 GiB". Requires that it
 /// is available.
 std::string cuda_device_name(int index);
-/// The model of the calling thread's device, e.g. "NVIDIA H200". Requires that it is available.
-std::string cuda_device_model();
 /// The total memory of a device in bytes. Requires that it is available.
 int64_t cuda_device_memory(int index);
 /// The memory of the calling thread's device in bytes: what all programs use of it, and its total. Requires

@@ -107,12 +107,6 @@ std::string device_name_cuda(int index) {
                      static_cast<double>(found.totalGlobalMem) / (1 << 30));
 }
 
-std::string device_model_cuda() {
-  int device = 0;
-  VENTRIS_CUDA_CHECK(cudaGetDevice(&device));
-  return properties(device).name;
-}
-
 int64_t device_memory_cuda(int index) {
   return static_cast<int64_t>(properties(index).totalGlobalMem);
 }

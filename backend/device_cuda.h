@@ -27,7 +27,6 @@ std::string unavailable_reason_cuda(int index);
 std::string build_cuda();
 std::string device_name_cuda(int index);
 std::string device_identity_cuda(int index);
-std::string device_model_cuda();
 int64_t device_memory_cuda(int index);
 DeviceMemory memory_cuda();
 std::string driver_cuda();

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <mutex>
-#include <utility>
 
 #include "data/corpus_arrays.h"
 #include "data/corpus_format.h"

@@ -6,7 +6,6 @@
 #include <string>
 #include <vector>
 
-#include "data/files/file_io.h"
 #include "data/prepare.h"
 #include "data/text/text_reader.h"
 

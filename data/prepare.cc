@@ -5,7 +5,6 @@
 #include <bit>
 #include <cstddef>
 #include <optional>
-#include <utility>
 
 #include "data/corpus_writer.h"
 #include "data/error.h"

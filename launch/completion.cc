@@ -128,7 +128,7 @@ std::string zsh_options(const Command& command) {
   std::string text = fmt::format("    {})\n      _arguments", command.name);
   for (const Option& option : completed_options(command)) {
     const ValueKind kind = kind_of(option);
-    const bool repeats = option.arity == Arity::kMany || option.arity == Arity::kRepeated;
+    const bool repeats = option.arity == Arity::kMany;
     std::string value;
     if (option.arity != Arity::kSwitch) {
       value = fmt::format(":{}:{}", quoted_help(option.placeholder, "[]:", "'\\''"),

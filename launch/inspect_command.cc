@@ -340,7 +340,7 @@ nlohmann::json contents_json(const std::string& folder, const std::optional<Stat
     try {
       add();
     } catch (const std::runtime_error& error) {
-      if (!for_person || dynamic_cast<const data::NewerFormat*>(&error) != nullptr) throw;
+      if (!for_person) throw;
       result["unreadable"][name] = error.what();
     }
   };
@@ -394,13 +394,13 @@ int inspect_folder(const std::string& path, const InspectCommandOptions& options
     fail(ExitCode::kMissingInput,
          "{}: is a folder, but not of a training run: it has no checkpoint and no status.json", path);
   }
-  refuse_newer_format(parse_json(text_of_run_file(path, "config.json")), path + "/config.json");
+  refuse_newer_run(path);
   if (!options.verify) {
     const nlohmann::json contents = contents_json(path, status, checkpoints, !options.json);
     write_output(options.json ? json_text(contents) + "\n" : contents_text(contents, status));
     return 0;
   }
-  read_best(path);  // refuses one of a newer format
+  read_best(path);  // refuses a damaged record
   if (checkpoints.empty()) fail(ExitCode::kMissingInput, "{}: has no checkpoint to verify", path);
   int verified = 0;
   for (const std::string& checkpoint : checkpoints) {

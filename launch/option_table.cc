@@ -124,20 +124,6 @@ Option& OptionTable::texts(const std::string& name, const std::string& placehold
   return add(std::move(option));
 }
 
-Option& OptionTable::repeated_text(const std::string& name, const std::string& placeholder,
-                                   std::vector<std::string>& variable, size_t most, const std::string& help) {
-  Option& option = texts(name, placeholder, variable, help);
-  option.arity = Arity::kRepeated;
-  option.limits = fmt::format("at most {} times", most);
-  option.store = [store = option.store, most](const std::vector<std::string>& values,
-                                              const std::string& where) {
-    if (values.size() > most)
-      reject("{} is given {} times, more than the {} allowed", where, values.size(), most);
-    store(values, where);
-  };
-  return option;
-}
-
 Option& OptionTable::operands(const std::string& placeholder, std::vector<std::string>& variable,
                               const std::string& help) {
   Option& option = texts(placeholder, placeholder, variable, help);
@@ -223,18 +209,6 @@ Option& OptionTable::toggle(const std::string& name, bool& variable, const std::
   option.arity = Arity::kSwitch;
   option.store = [&variable](const std::vector<std::string>& values, const std::string& where) {
     variable = values.empty() || parse_yes_no(values.front(), where);
-  };
-  option.show = [&variable] { return std::string(variable ? "yes" : "no"); };
-  return add(std::move(option));
-}
-
-Option& OptionTable::yes_no(const std::string& name, bool& variable, const std::string& help) {
-  Option option;
-  option.name = name;
-  option.placeholder = "yes|no";
-  option.help = help;
-  option.store = [&variable](const std::vector<std::string>& values, const std::string& where) {
-    variable = parse_yes_no(values.front(), where);
   };
   option.show = [&variable] { return std::string(variable ? "yes" : "no"); };
   return add(std::move(option));

@@ -11,8 +11,8 @@
 
 namespace ventris {
 
-/// The number of arguments of an option on the command line. kRepeated: one, each time that it is given.
-enum class Arity { kSwitch, kOne, kRepeated, kMany };
+/// The number of arguments of an option on the command line.
+enum class Arity { kSwitch, kOne, kMany };
 
 /// One option of a command: the source for the parser, the help text and docs/commands.md.
 struct Option {
@@ -66,9 +66,6 @@ class OptionTable {
                         const std::string& help);
   Option& texts(const std::string& name, const std::string& placeholder, std::vector<std::string>& variable,
                 const std::string& help);
-  /// A text that may be given several times, at most `most`.
-  Option& repeated_text(const std::string& name, const std::string& placeholder,
-                        std::vector<std::string>& variable, size_t most, const std::string& help);
   Option& integer(const std::string& name, int& variable, Range<int> range, const std::string& help);
   Option& integer(const std::string& name, int64_t& variable, Range<int64_t> range, const std::string& help);
   Option& integer(const std::string& name, uint64_t& variable, Range<uint64_t> range,
@@ -77,8 +74,6 @@ class OptionTable {
   Option& number(const std::string& name, double& variable, Range<double> range, const std::string& help);
   /// A switch: false unless given; `NAME = yes` or `NAME = no` in a configuration file.
   Option& toggle(const std::string& name, bool& variable, const std::string& help);
-  /// yes or no.
-  Option& yes_no(const std::string& name, bool& variable, const std::string& help);
   /// One of several words, stored as the `value` of the same index.
   template <typename T>
   Option& choice(const std::string& name, T& variable, const std::vector<std::pair<std::string, T>>& choices,

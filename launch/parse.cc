@@ -30,8 +30,6 @@ po::options_description describe_command(const Command& command, bool with_confi
     } else if (option.arity == Arity::kMany) {
       description.add_options()(option.name.c_str(),
                                 po::value<std::vector<std::string>>()->multitoken()->composing());
-    } else if (option.arity == Arity::kRepeated) {
-      description.add_options()(option.name.c_str(), po::value<std::vector<std::string>>()->composing());
     } else if (option.arity == Arity::kSwitch && with_config) {
       description.add_options()(option.name.c_str(), po::value<bool>()->zero_tokens());
     } else {
@@ -49,9 +47,7 @@ Values collect(const Command& command, const po::parsed_options& parsed, const s
   for (const po::option& option : parsed.options) {
     const std::string& key = option.string_key;
     const Option* known = command.options.find(key);
-    const bool many =
-        key == kOperandKey ||
-        (known != nullptr && (known->arity == Arity::kMany || known->arity == Arity::kRepeated));
+    const bool many = key == kOperandKey || (known != nullptr && known->arity == Arity::kMany);
     if (values.count(key) > 0 && !many) {
       if (file.empty()) fail(ExitCode::kUsage, "--{} is given more than once", key);
       fail(ExitCode::kBadConfiguration, "{}: '{}' is given more than once", file, key);

@@ -8,8 +8,6 @@
 #include <set>
 #include <utility>
 
-#include "backend/error.h"
-#include "data/files/file_io.h"
 #include "launch/page.h"
 #include "trainer/program_version.h"
 #include "trainer/text.h"

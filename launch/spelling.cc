@@ -9,7 +9,6 @@
 #include "backend/error.h"
 #include "launch/foreign_names.h"
 #include "launch/help.h"
-#include "trainer/text.h"
 
 namespace ventris {
 namespace {
@@ -54,8 +53,7 @@ const Option* find_alias(const Command& command, const std::string& word) {
 bool waits_for_value(const Command& command, const std::string& word) {
   if (word == "--config") return true;
   const Option* option = command.options.find(word.substr(2));
-  return option != nullptr && !option->operand &&
-         (option->arity == Arity::kOne || option->arity == Arity::kRepeated);
+  return option != nullptr && !option->operand && option->arity == Arity::kOne;
 }
 
 std::vector<std::string> spelled_in_full(const Command& command, const std::vector<std::string>& words) {

@@ -11,6 +11,7 @@
 #include "data/files/file_io.h"
 #include "data/files/hdf5_reader.h"
 #include "launch/output.h"
+#include "trainer/files/checkpoint.h"
 #include "trainer/files/json_text.h"
 #include "trainer/files/metrics_reader.h"
 #include "trainer/files/mix_state.h"
@@ -58,52 +59,26 @@ TrainOptions options_of_run(const StepPairsRequest& request, const std::string& 
   return options;
 }
 
-/// What the checkpoints of a run say.
+/// What the checkpoints of a run say; the state of a beginning where there is none.
 struct Recorded {
-  // Of the newest checkpoint:
-  std::string corpus_digest = {};  // "": no checkpoint
-  MixState mix = {};
-  int logical_shards = 0;  // 0: not recorded
-  int64_t last_step = 0;
-  // Where the newest checkpoint before the wanted steps stands; without one, the beginning of the run:
-  int64_t step = 0;  // steps done
-  data::DataPosition position = {};
+  TrainingState newest = {};
+  TrainingState before = {};  // of the newest checkpoint before the wanted steps
 };
 
 Recorded recorded_before(int64_t first_step, const std::string& folder) {
   Recorded recorded;
   std::vector<std::string> checkpoints = list_checkpoints(folder);
-  if (checkpoints.empty()) return recorded;
-  const auto read_mix = [](const data::Hdf5Reader& reader, MixState& mix, data::MixPosition& position) {
-    if (reader.has_attribute("/", kMixAttribute))
-      read_mix_json(reader.string_attribute("/", kMixAttribute), reader.path(), mix, position);
-  };
-  {
-    const data::Hdf5Reader newest(checkpoints.back());
-    recorded.corpus_digest = newest.string_attribute("/", "corpus_digest");
-    recorded.last_step = newest.int_attribute("/", "step");
-    if (newest.has_attribute("/", "logical_shards"))
-      recorded.logical_shards = static_cast<int>(newest.int_attribute("/", "logical_shards"));
-    data::MixPosition position;
-    read_mix(newest, recorded.mix, position);
-  }
+  if (!checkpoints.empty()) recorded.newest = read_state(data::Hdf5Reader(checkpoints.back()));
   std::erase_if(checkpoints, [&](const std::string& path) { return step_of_checkpoint(path) >= first_step; });
-  if (checkpoints.empty()) return recorded;
-  const data::Hdf5Reader reader(checkpoints.back());
-  recorded.step = reader.int_attribute("/", "step");
-  recorded.position.epoch = reader.int_attribute("/", "epoch");
-  recorded.position.index = reader.int_attribute("/", "epoch_index");
-  MixState mix;
-  read_mix(reader, mix, recorded.position.mix);
+  if (!checkpoints.empty()) recorded.before = read_state(data::Hdf5Reader(checkpoints.back()));
   return recorded;
 }
 
 /// The newest step of a run that its checkpoints, its status or its log know of.
-int64_t last_known_step(const Recorded& recorded, const std::string& folder) {
+int64_t last_known_step(const TrainingState& newest, const std::string& folder) {
   const std::optional<StatusRecord> status = read_status(folder);
   const MetricsRecord log = read_metrics(folder + "/metrics.jsonl");
-  return std::max(
-      {recorded.last_step, status ? status->step : 0, log.places.empty() ? 0 : log.places.back().step});
+  return std::max({newest.step, status ? status->step : 0, log.places.empty() ? 0 : log.places.back().step});
 }
 
 /// The tokens of a pair as training sees them.
@@ -148,39 +123,40 @@ int print_step_pairs(const StepPairsRequest& request, const std::string& folder)
   if (!data::is_folder(folder)) fail(ExitCode::kUsage, "--steps needs a run folder; {} is no folder", folder);
   const TrainOptions options = options_of_run(request, folder);
   const data::Corpus corpus(options.corpus);
-  Recorded at = recorded_before(range.first, folder);
-  if (!at.corpus_digest.empty() && at.corpus_digest != corpus.digest()) {
+  const auto [newest, before] = recorded_before(range.first, folder);
+  if (!newest.corpus_digest.empty() && newest.corpus_digest != corpus.digest()) {
     fail(
         ExitCode::kBadConfiguration,
         "{} has digest {}, but the run in {} was trained on a corpus of digest {}: give that one by --corpus",
-        options.corpus, corpus.digest(), folder, at.corpus_digest);
+        options.corpus, corpus.digest(), folder, newest.corpus_digest);
   }
-  if (!options.mix.empty() && range.last > at.last_step) {
+  if (!options.mix.empty() && range.last > newest.step) {
     fail(ExitCode::kUsage,
          "--steps {}: the newest checkpoint of {} is of step {}; later steps of a mix are not known yet",
-         request.steps, folder, at.last_step);
+         request.steps, folder, newest.step);
   }
-  if (const int64_t last = last_known_step(at, folder); range.last > last)
+  if (const int64_t last = last_known_step(newest, folder); range.last > last)
     fail(ExitCode::kUsage, "--steps {}: the run in {} has no step after {} yet", request.steps, folder, last);
-  const data::MixPlan plan = at.mix.plan.empty() ? data::MixPlan{} : plan_as_it_was(at.mix);
+  const data::MixPlan plan = newest.mix.plan.empty() ? data::MixPlan{} : plan_as_it_was(newest.mix);
   const data::BatchSource batches(
       corpus.train(), corpus.parts(),
       {.source_tokens = options.batch_source_tokens,
        .target_tokens = options.batch_target_tokens,
-       .shards = options.logical_shards > 0 ? options.logical_shards : at.logical_shards,
+       .shards =
+           options.logical_shards > 0 ? options.logical_shards : static_cast<int>(newest.logical_shards),
        .seed = options.seed,
        .mix = plan,
        .sampled = sampled_text(options, corpus)});
-  while (at.step < range.last) {
-    ++at.step;
-    const int64_t stage = at.position.mix.stage;
-    const data::GlobalBatch batch = batches.at(at.position);
-    at.position = batch.next;
-    if (at.step < range.first) continue;
+  data::DataPosition position = before.position;
+  for (int64_t step = before.step + 1; step <= range.last; ++step) {
+    const int64_t stage = position.mix.stage;
+    const data::GlobalBatch batch = batches.at(position);
+    position = batch.next;
+    if (step < range.first) continue;
     std::string lines;
     for (size_t shard = 0; shard < batch.shards.size(); ++shard) {
       for (size_t i = 0; i < batch.shards[shard].pairs.size(); ++i) {
-        nlohmann::ordered_json object = {{"step", at.step}, {"shard", shard}};
+        nlohmann::ordered_json object = {{"step", step}, {"shard", shard}};
         if (!plan.empty()) object["stage"] = plan.stages[static_cast<size_t>(stage)].name;
         object.update(pair_json(corpus, batch.shards[shard], i));
         lines += json_text(object) + "\n";

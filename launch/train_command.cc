@@ -15,7 +15,6 @@
 #include "launch/output.h"
 #include "launch/train_option_table.h"
 #include "launch/train_option_table_json.h"
-#include "trainer/checkpoint_saver.h"
 #include "trainer/files/json_text.h"
 #include "trainer/files/run_folder.h"
 #include "trainer/files/run_status.h"
@@ -92,7 +91,6 @@ int run_train(TrainCommandOptions& options, Job& job) {
   if (train.model_dir.empty()) fail(ExitCode::kUsage, "--model-dir is required: the folder for checkpoints");
   check_inputs(train, options.mix);
   take_mix(options);
-  static_cast<void>(save_timeout());  // refused before the run folder is touched
   job.communicator.limit_waits(train.comm_timeout);
   const std::unique_ptr<Context> context = make_context(job, train.device, train.threads);
   say_if_built_without_cuda(job, train.device);

@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "launch/train_option_table.h"
 
-#include <algorithm>
-
 #include "backend/error.h"
-#include "launch/bleu_options.h"
 #include "trainer/validation_metric.h"
 
 namespace ventris {

@@ -2,33 +2,17 @@
 #include "trainer/hold_run_folder.h"
 
 #include <exception>
-#include <filesystem>
-#include <nlohmann/json.hpp>
 #include <string>
-#include <vector>
 
 #include "backend/error.h"
 #include "comm/communicator.h"
-#include "data/files/atomic_file.h"
 #include "data/files/file_io.h"
-#include "trainer/files/json_text.h"
 #include "trainer/files/run_folder.h"
 #include "trainer/progress.h"
 #include "trainer/train_options_json.h"
 
 namespace ventris {
 namespace {
-
-/// Files of a later version of the program are not replaced. metrics.jsonl is checked when it is read.
-void check_nothing_is_of_a_later_version(const std::string& folder) {
-  for (const char* name : {"config.json", "best.json", "status.json"}) {
-    const std::string path = folder + "/" + name;
-    std::error_code not_there;
-    if (!std::filesystem::is_regular_file(path, not_there)) continue;  // a pipe would block
-    const std::vector<uint8_t> bytes = data::read_file(path, data::kMaxTextBytes);
-    refuse_newer_format(parse_json({reinterpret_cast<const char*>(bytes.data()), bytes.size()}), path);
-  }
-}
 
 /// A config.json in a folder without a run, for example of an exported model.
 void check_config_is_ours(const std::string& folder) {
@@ -50,7 +34,7 @@ void check_config_is_ours(const std::string& folder) {
 std::unique_ptr<data::FolderLock> hold_run_folder(const Communicator& communicator, const std::string& folder,
                                                   Progress& progress) {
   if (communicator.rank() != 0) return nullptr;
-  check_nothing_is_of_a_later_version(folder);
+  refuse_newer_run(folder);
   check_config_is_ours(folder);
   data::make_folders(folder);
   auto lock =

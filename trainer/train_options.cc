@@ -3,12 +3,11 @@
 
 #include <fmt/ranges.h>
 
-#include <algorithm>
-#include <iterator>
 #include <limits>
 #include <utility>
 
 #include "backend/error.h"
+#include "trainer/checkpoint_saver.h"
 #include "trainer/schedule_options.h"
 #include "trainer/validation_metric.h"
 
@@ -113,6 +112,7 @@ TrainOptions checked_options(const TrainOptions& options, Device device) {
   require(options.ema >= 0.0 && options.ema < 1.0, "--ema", std::to_string(options.ema),
           "at least 0 and below 1");
   static_cast<void>(resolved_precision(options.precision, Precision::kAuto, device));
+  static_cast<void>(save_timeout());
   return options;
 }
 

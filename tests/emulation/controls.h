@@ -24,7 +24,7 @@ struct Machine {
   size_t shared_bytes = size_t{228} << 10;  // of a multiprocessor; or $VENTRIS_EMULATED_SHARED_KIB, in KiB
   static constexpr size_t kReservedBytes = 1024;  // of them, for each block
   size_t memory_bytes = size_t{4} << 30;  // or $VENTRIS_EMULATED_GIB; what is not touched costs nothing
-  std::string model = "emulated";         // or $VENTRIS_EMULATED_MODEL
+  std::string model = "emulated";
   cudaComputeMode mode = cudaComputeModeDefault;
   bool taken = false;  // by another process
   int work_us = 1;     // of each piece of work by the clock of the device; or $VENTRIS_EMULATED_WORK_US

@@ -34,13 +34,6 @@ TEST_F(CudaDevices, AreCountedNamedAndToldApart) {
   EXPECT_EQ(cuda_build(), "yes, CUDA 13.0, the emulated device");
 }
 
-TEST_F(CudaDevices, HaveTheModelOfTheCurrentOne) {
-  VENTRIS_CUDA_CHECK(cudaSetDevice(0));
-  EXPECT_EQ(cuda_device_model(), "emulated");
-  emulation::machine().model = "NVIDIA H200";
-  EXPECT_EQ(cuda_device_model(), "NVIDIA H200");
-}
-
 TEST_F(CudaDevices, AContextMakesItsDeviceTheCurrentOne) {
   emulation::machine().devices = 2;
   const Context context({.device = Device::kCuda, .device_index = 1, .scratch_bytes = 256});

@@ -34,7 +34,6 @@ Machine& machine() {
     if (const char* gib = std::getenv("VENTRIS_EMULATED_GIB"))
       found.memory_bytes = static_cast<size_t>(std::atoi(gib)) << 30;
     if (const char* time = std::getenv("VENTRIS_EMULATED_WORK_US")) found.work_us = std::atoi(time);
-    if (const char* model = std::getenv("VENTRIS_EMULATED_MODEL")) found.model = model;
     found.kernel_image = std::getenv("VENTRIS_EMULATED_NO_KERNELS") == nullptr;
     if (const char* kernels = std::getenv("VENTRIS_EMULATED_IDLE_KERNELS")) {
       std::istringstream names(kernels);

@@ -149,9 +149,6 @@ const char* cudaGetErrorString(cudaError_t status) {
   const State& s = state();
   return status != cudaSuccess && status == s.fault ? s.fault_text.c_str() : cudaGetErrorName(status);
 }
-cudaError_t cudaPeekAtLastError() {
-  return state().last;
-}
 cudaError_t cudaGetLastError() {
   VENTRIS_LOCK();
   const cudaError_t last = state().last;

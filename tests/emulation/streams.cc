@@ -191,13 +191,6 @@ cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned flags, i
   state().streams.insert(*stream);
   return result(cudaSuccess);
 }
-cudaError_t cudaStreamGetPriority(cudaStream_t handle, int* priority) {
-  VENTRIS_LOCK();
-  const EmulatedStream* stream = valid(handle);
-  if (stream == nullptr) return result(cudaErrorInvalidValue);
-  *priority = stream->priority;
-  return result(cudaSuccess);
-}
 cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
   *least = kLeastPriority;
   *greatest = kGreatestPriority;

@@ -58,14 +58,12 @@ enum cudaComputeMode {
 };
 enum cudaStreamCaptureMode { cudaStreamCaptureModeGlobal = 0, cudaStreamCaptureModeThreadLocal = 1 };
 enum cudaStreamCaptureStatus { cudaStreamCaptureStatusNone = 0, cudaStreamCaptureStatusActive = 1 };
-inline constexpr unsigned cudaStreamDefault = 0;
 inline constexpr unsigned cudaStreamNonBlocking = 1;
 inline constexpr unsigned long long cudaGraphInstantiateFlagUseNodePriority = 8;
 inline constexpr unsigned cudaEventDefault = 0;
 inline constexpr unsigned cudaEventRecordDefault = 0;
 inline constexpr unsigned cudaEventRecordExternal = 1;
 inline constexpr unsigned cudaEventDisableTiming = 2;
-inline constexpr unsigned cudaHostAllocDefault = 0;
 
 struct uint3 {
   unsigned x, y, z;

@@ -91,7 +91,8 @@ void read_average(Context& context, const data::Hdf5Reader& reader, const Parame
   copy_to_device(context, to.data, whole.data() + store.frozen_size(), trained_bytes(store));
 }
 
-/// The state of a checkpoint but for its moments and parameters.
+}  // namespace
+
 TrainingState read_state(const data::Hdf5Reader& reader) {
   TrainingState read;
   for_each_number(read, [&]<typename T>(const char* key, T& value) {
@@ -109,8 +110,6 @@ TrainingState read_state(const data::Hdf5Reader& reader) {
   }
   return read;
 }
-
-}  // namespace
 
 CheckpointSnapshot::CheckpointSnapshot(Context& context, const ParameterStore& store, bool with_average)
     : store_(store),

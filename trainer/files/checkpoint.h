@@ -63,6 +63,10 @@ std::string write_checkpoint(const std::string& model_dir, const CheckpointSnaps
                              const TransformerConfig& config, const data::TokenizerModels& tokenizers,
                              const std::string& provenance);
 
+/// The state in a checkpoint, without its parameters and moments, as it is in the file. Throws kBadData if
+/// the file is no checkpoint.
+TrainingState read_state(const data::Hdf5Reader& reader);
+
 /// Fills store (masters, on the context's device), optimizer and state, in one read of the file. Throws
 /// kBadData if it is of another kind or another model, or without a required average, and UnsoundState: then
 /// the contents of the arguments are undefined.

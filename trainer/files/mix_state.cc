@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/files/mix_state.h"
 
-#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "backend/error.h"

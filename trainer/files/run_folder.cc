@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "backend/error.h"
+#include "data/files/atomic_file.h"
 #include "data/files/file_format.h"
 #include "data/files/file_io.h"
 #include "trainer/files/json_text.h"
@@ -102,6 +103,16 @@ std::string read_best(const std::string& model_dir) {
          path.string());
   }
   return (fs::path(model_dir) / name->get<std::string>()).string();
+}
+
+void refuse_newer_run(const std::string& folder) {
+  for (const char* name : {"config.json", kBestFile, "status.json"}) {
+    const std::string path = folder + "/" + name;
+    std::error_code not_there;
+    if (!fs::is_regular_file(path, not_there)) continue;  // a pipe would block
+    const std::vector<uint8_t> bytes = data::read_file(path, data::kMaxTextBytes);
+    refuse_newer_format(parse_json({reinterpret_cast<const char*>(bytes.data()), bytes.size()}), path);
+  }
 }
 
 void forget_best_that_is_gone(const std::string& model_dir) {

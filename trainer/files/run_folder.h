@@ -27,6 +27,9 @@ struct BestRecord {
 };
 void write_best(const std::string& model_dir, const BestRecord& record);
 std::string read_best(const std::string& model_dir);
+/// Throws data::NewerFormat for a config.json, best.json or status.json of a later version; metrics.jsonl is
+/// checked where it is read.
+void refuse_newer_run(const std::string& folder);
 /// Removes the record if the named checkpoint no longer exists.
 void forget_best_that_is_gone(const std::string& model_dir);
 /// Removes all except the newest `keep` checkpoints and the best.

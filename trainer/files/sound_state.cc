@@ -8,7 +8,6 @@
 #include <string_view>
 #include <type_traits>
 #include <utility>
-#include <vector>
 
 #include "data/files/hdf5_reader.h"
 #include "trainer/files/checkpoint.h"

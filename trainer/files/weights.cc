@@ -4,7 +4,6 @@
 #include <fmt/ranges.h>
 
 #include <cstring>
-#include <utility>
 #include <vector>
 
 #include "backend/error.h"
