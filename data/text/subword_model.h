@@ -39,10 +39,9 @@ class SubwordPieces {
     auto end = pieces_.end();
     for (size_t i = 0; i < text.size() && begin != end; ++i) {
       const auto byte_of = [i](const Piece& piece) { return static_cast<unsigned char>(piece.text[i]); };
-      const auto found =
-          std::ranges::equal_range(begin, end, static_cast<unsigned char>(text[i]), {}, byte_of);
-      begin = found.begin();
-      end = found.end();
+      const auto byte = static_cast<unsigned char>(text[i]);
+      begin = std::ranges::lower_bound(begin, end, byte, {}, byte_of);
+      end = std::ranges::upper_bound(begin, end, byte, {}, byte_of);
       if (begin == end || begin->text.size() > i + 1) continue;
       each(begin->id, i + 1);
       ++begin;

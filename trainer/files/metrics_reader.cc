@@ -136,12 +136,12 @@ class Reader {
       const auto found = line.find(key);
       return found != line.end() && found->is_object() ? *found : kNoMembers;
     };
-    const Json pairs_so_far = member("pairs");
+    const Json& pairs_so_far = member("pairs");
     for (const auto& [corpus, pairs] : pairs_so_far.items()) {
       double drawn = 0.0;
       if (read_number(pairs, drawn)) add_value(pairs_, corpus, drawn - std::exchange(drawn_[corpus], drawn));
     }
-    const Json sets = member("sets");
+    const Json& sets = member("sets");
     for (const auto& [set, scores] : sets.items())
       if (scores.is_object()) add_values(record_.series, scores, set + "/");
   }
