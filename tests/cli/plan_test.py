@@ -127,7 +127,7 @@ class Plan(support.CommandLineTest):
 
     def test_wrong_options_are_refused(self):
         for option in ("--link", "--step-ms"):
-            self.refuse(64, "plan", "--corpus", self.corpus, option, 50, says="--step-ms and --link are required")
+            self.refuse(64, "plan", "--corpus", self.corpus, option, 50, says="a prediction needs both --step-ms")
         words = ["--link", 50, "--step-ms", 5, "--fixed-ms", 6]
         self.refuse(64, "plan", "--corpus", self.corpus, *words, says="--fixed-ms 6 is more than --step-ms 5")
         self.refuse(64, "plan", says="--corpus is required")

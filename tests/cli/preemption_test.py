@@ -65,7 +65,7 @@ class Preemption(support.RunTest):
             process = support.start(self.command(name, ranks))
             # The next validation begins soon behind the line of this one.
             support.wait_for(lambda before=before: len(self.validations(name)) > before, process)
-            time.sleep(0.01 * (attempt % 8))
+            time.sleep((0, 0.02, 0.05, 0.1, 0.2, 0.4, 0.8, 1.6)[attempt % 8])  # the longer ones beside a heavy load
             send(process)
             text = self.end_of(process)
             abandoned += text.count(ABANDONED)
