@@ -42,7 +42,7 @@ class ChangedCorpus(support.RunTest):
             self.addCleanup(process.kill)
             self.assertTrue(support.wait_for(lambda: os.path.exists(self.path(run, "status.json")), process))  # noqa: B023
             process.send_signal(number)
-            process.communicate(timeout=60)
+            process.communicate(timeout=600)
             self.assertEqual(process.returncode, -number)
 
     def test_a_corpus_that_is_cut(self):

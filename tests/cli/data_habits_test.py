@@ -90,7 +90,7 @@ class DataHabits(support.CommandLineTest):
     def shell(self, text):
         """Runs a block; its output."""
         words = ["bash", "-euo", "pipefail", "-c", text]
-        result = subprocess.run(words, cwd=self.folder, env=self.variables, capture_output=True, timeout=240, check=False)
+        result = subprocess.run(words, cwd=self.folder, env=self.variables, capture_output=True, timeout=600, check=False)
         self.assertEqual(result.returncode, 0, f"{text}\n{result.stderr.decode()}")
         return result.stdout.decode()
 

@@ -283,7 +283,7 @@ class EmulatedDevice(DeviceTest):
 def gpus():
     """How many GPUs the driver lists."""
     try:
-        listed = subprocess.run(["nvidia-smi", "-L"], capture_output=True, check=True, timeout=60).stdout
+        listed = subprocess.run(["nvidia-smi", "-L"], capture_output=True, check=True, timeout=600).stdout
     except (OSError, subprocess.SubprocessError):
         return 0
     return listed.count(b"GPU ")

@@ -78,7 +78,7 @@ class DiskFull(support.CommandLineTest):
                     resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
 
                 result = subprocess.run(
-                    support.command(*train(self.corpus, run, 4)), capture_output=True, timeout=240,
+                    support.command(*train(self.corpus, run, 4)), capture_output=True, timeout=600,
                     env=support.environment(), preexec_fn=prepare, check=False)  # fmt: skip
                 message = self.check_message(result, 74, os.path.join(run, "checkpoint-00000004.h5"))
                 self.assertIn(f"The limit on the size of a file is {limit} bytes (ulimit -f)", message)

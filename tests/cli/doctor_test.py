@@ -72,7 +72,7 @@ class Doctor(support.CommandLineTest):
             [*first, ":", *broken],
             capture_output=True,
             env=support.environment(VENTRIS_EMULATED_DEVICES=2),
-            timeout=240,
+            timeout=600,
             check=False,
         )
         self.assertEqual(result.returncode, 69, result.stderr)

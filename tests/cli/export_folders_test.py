@@ -46,7 +46,7 @@ class ExportFolders(support.CommandLineTest):
         command = support.command(
             "export", "--model", model, "--format", output_format, "--output", output or self.out)  # fmt: skip
         return subprocess.run(
-            command, capture_output=True, preexec_fn=before, timeout=240, check=False, cwd=cwd,
+            command, capture_output=True, preexec_fn=before, timeout=600, check=False, cwd=cwd,
             env=support.environment(LD_PRELOAD=FAULTS, VENTRIS_FAULT_PREFIX=self.place, **variables))  # fmt: skip
 
     def calls(self, output_format, **variables):

@@ -43,7 +43,7 @@ class Faults(support.RunTest):
     def start(self, name, ranks=1, variables=None, steps=STEPS):
         """Runs the training with faults and returns the result. Ranks that hang are reported by --comm-timeout before the limit
         here ends them."""
-        return support.run(*self.train(name, max_steps=steps), ranks=ranks, timeout=400, variables=variables)
+        return support.run(*self.train(name, max_steps=steps), ranks=ranks, timeout=600, variables=variables)
 
     def faults(self, name, part="", **settings):
         """The variables of the library: tests/faults/README.md. Calls count on files whose path in the run folder begins

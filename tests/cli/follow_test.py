@@ -71,7 +71,7 @@ class Follow(support.CommandLineTest):
             support.wait_for(lambda steps=steps: len(steps()) == 5, process)
             self.log(*first[:3], line_of(30, loss=1.25), line_of(40, loss=1), line_of(50, loss=0.5))
             self.run_state("done")
-            self.assertEqual(process.wait(timeout=60), 0, process.stderr.read())
+            self.assertEqual(process.wait(timeout=600), 0, process.stderr.read())
             process.stderr.close()
             self.assertEqual(steps(), [[10, {"loss": 3, "pairs/news": 5}], [10, {"valid_bleu": 1.5}], [20, {"loss": 2}],
                                        [30, {"loss": 1.25}], [40, {"loss": 1}], [50, {"loss": 0.5}]])  # fmt: skip

@@ -23,7 +23,7 @@ class LateRanks(support.RunTest):
 
     def stop_ranks(self, name, process, ranks):
         """Stops these ranks when there is a checkpoint. Returns the process ids of all ranks."""
-        self.wait_for(lambda: self.checkpoints(name), process, seconds=200)
+        self.wait_for(lambda: self.checkpoints(name), process, seconds=600)
         processes = support.children_of(process.pid)
         for rank in ranks:
             os.kill(processes[rank], signal.SIGSTOP)
@@ -34,7 +34,7 @@ class LateRanks(support.RunTest):
         text = self.end_of(process, 69)
         self.assertEqual(text.count("ventris train: error: "), 1, text)
         self.assertIn("--comm-timeout", text)
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 200
         while any(map(support.is_running, processes)) and time.monotonic() < deadline:
             time.sleep(0.01)
         self.assertFalse(any(map(support.is_running, processes)), text)
@@ -91,11 +91,11 @@ class LateRanks(support.RunTest):
             with open(f"/proc/{first}/comm", encoding="ascii") as file:
                 return file.read().strip() == "ventris" and len(os.listdir(f"/proc/{first}/task")) > 1
 
-        self.wait_for(starts_mpi, process, seconds=200)
+        self.wait_for(starts_mpi, process, seconds=600)
         ranks = support.children_of(process.pid)
         process.send_signal(signal.SIGUSR1)
         try:
-            text = process.communicate(timeout=200)[1]
+            text = process.communicate(timeout=600)[1]
             self.assertEqual(process.returncode, 75, text)
         except subprocess.TimeoutExpired:
             # mpirun of Open MPI 4.1 sometimes deadlocks at its end, in PMIx_server_finalize; the ranks have ended all the same.
@@ -126,7 +126,7 @@ class LateRanks(support.RunTest):
     def end_of_all(self, process, processes, code):
         """What the job said, once it has ended with all its processes."""
         text = self.end_of(process, code)
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 200
         while any(map(support.is_running, processes)) and time.monotonic() < deadline:
             time.sleep(0.01)
         self.assertEqual([pid for pid in processes if support.is_running(pid)], [], text)

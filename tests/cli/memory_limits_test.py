@@ -21,7 +21,7 @@ def run_within(limit, *arguments, stdin=b"", kind=resource.RLIMIT_AS):
 
     return subprocess.run(
         support.command(*arguments), input=stdin, capture_output=True, env=support.environment(),
-        preexec_fn=prepare, timeout=240, check=False)  # fmt: skip
+        preexec_fn=prepare, timeout=600, check=False)  # fmt: skip
 
 
 @unittest.skipUnless(os.environ.get("VENTRIS_FAULTS"), "built with a sanitizer, which takes memory of its own")

@@ -333,7 +333,7 @@ class Bleu(support.CommandLineTest):
         os.close(read_end)
         with open(write_end, "wb") as closed, open("/dev/full", "wb") as full:
             for output, says in ((closed, b""), (full, b"standard output")):
-                result = subprocess.run(words, stdout=output, stderr=subprocess.PIPE, env=support.environment(), timeout=60, check=False)
+                result = subprocess.run(words, stdout=output, stderr=subprocess.PIPE, env=support.environment(), timeout=600, check=False)
                 self.assertEqual(result.returncode, 74)
                 self.assertTrue(says in result.stderr if says else result.stderr == b"", result.stderr)
 

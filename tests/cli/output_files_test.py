@@ -59,7 +59,7 @@ class OutputFiles(support.CommandLineTest):
     def call(self, command, before=None, code=0, **variables):
         """Runs it with the library of faults; `before` is called in the process that becomes the program."""
         result = subprocess.run(
-            support.command(*command), capture_output=True, preexec_fn=before, timeout=240, check=False,
+            support.command(*command), capture_output=True, preexec_fn=before, timeout=600, check=False,
             env=support.environment(LD_PRELOAD=FAULTS, VENTRIS_FAULT_PREFIX=self.out, **variables))  # fmt: skip
         if code is not None:
             self.assertEqual(result.returncode, code, result.stderr)

@@ -36,6 +36,6 @@ def browse(test, page, script=""):
     path = test.write("browsed.html", page.replace("</body>", f"<script>{script}</script></body>"))
     words = [BROWSER, "--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr", "--window-size=1400,1000",
              f"--user-data-dir={test.path('profile')}", "--virtual-time-budget=3000", "--dump-dom", f"file://{path}"]  # fmt: skip
-    result = subprocess.run(words, capture_output=True, timeout=120, check=True)
+    result = subprocess.run(words, capture_output=True, timeout=600, check=True)
     test.assertNotIn("CONSOLE", result.stderr.decode(errors="replace"))
     return result.stdout.decode()

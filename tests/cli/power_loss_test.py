@@ -139,7 +139,7 @@ class PowerLoss(support.CommandLineTest):
 
     def call(self, words, code=0, **variables):
         result = subprocess.run(
-            support.command(*words), stdin=subprocess.DEVNULL, capture_output=True, cwd=self.place, timeout=240,
+            support.command(*words), stdin=subprocess.DEVNULL, capture_output=True, cwd=self.place, timeout=600,
             env=support.environment(**variables), check=False)  # fmt: skip
         self.assertEqual(result.returncode, code, result.stderr.decode(errors="replace"))
         return result

@@ -56,7 +56,7 @@ class Terminal:
         while self.read():
             pass
         os.close(self.reader)
-        return self.process.wait(timeout=60)
+        return self.process.wait(timeout=600)
 
 
 class Progress(support.RunTest):

@@ -65,7 +65,7 @@ class Quickstart(support.CommandLineTest):
         if "CUDA_VISIBLE_DEVICES" not in variables:
             environment.pop("CUDA_VISIBLE_DEVICES", None)
         done = subprocess.run(
-            ["bash", SCRIPT, self.path(f"{name}-run")], env=environment, capture_output=True, text=True, timeout=400, check=False
+            ["bash", SCRIPT, self.path(f"{name}-run")], env=environment, capture_output=True, text=True, timeout=600, check=False
         )
         configured, *_ = self.read(os.path.join(build, "cmake.txt")).decode().splitlines()
         return done, configured

@@ -212,7 +212,7 @@ class Report(support.RunTest):
 
         self.assertTrue(support.wait_for(lambda: losses() == [2.0, 1.5], process))
         process.send_signal(signal.SIGINT)
-        process.communicate(timeout=60)
+        process.communicate(timeout=600)
         self.assertIn(process.returncode, (-signal.SIGINT, 128 + signal.SIGINT))
         if BROWSER:  # an open page keeps what was chosen
             loaded = """byId("axis").value = "tokens";

@@ -107,7 +107,7 @@ def run_with(prepare, *arguments):
     """Runs the program after calling `prepare` in its process; returns what subprocess.run does."""
     return subprocess.run(
         support.command(*arguments), stdin=subprocess.DEVNULL, capture_output=True, env=support.environment(),
-        preexec_fn=prepare, timeout=240, check=False)  # fmt: skip
+        preexec_fn=prepare, timeout=600, check=False)  # fmt: skip
 
 
 class Surroundings(support.RunTest):

@@ -32,7 +32,7 @@ class Screenshots(support.RunTest):
     def script(self, *words):
         script = os.path.join(support.SOURCE_DIR, "docs", "screenshots.py")
         words = [sys.executable, "-B", script, "--program", support.BINARY, *map(str, words)]
-        return subprocess.run(words, capture_output=True, text=True, timeout=300, check=False, cwd=self.folder)
+        return subprocess.run(words, capture_output=True, text=True, timeout=600, check=False, cwd=self.folder)
 
     def test_pictures_of_a_run(self):
         for name, options in (("drawn", ("--keep-valid-outputs",)), ("bare", ())):

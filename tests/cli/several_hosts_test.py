@@ -48,7 +48,7 @@ class SeveralHosts(support.RunTest):
             env=support.environment(),
         )
 
-    def end(self, process, code=None, timeout=120):
+    def end(self, process, code=None, timeout=600):
         """Waits for a job, expects its exit code, or any but 0, and returns its messages."""
         try:
             _, messages = process.communicate(timeout=timeout)
@@ -125,7 +125,7 @@ class SeveralHosts(support.RunTest):
 
     def test_the_doctor_finds_two_hosts_fit(self):
         process = self.start(["doctor", "--device", "cpu", "--json"], ["doctor", "--device", "cpu", "--json"])
-        out, messages = process.communicate(timeout=120)
+        out, messages = process.communicate(timeout=600)
         self.assertEqual(process.returncode, 0, messages)
         report = json.loads(out)
         self.assertEqual([rank["host"] for rank in report["ranks"]], ["node1", "node2"])

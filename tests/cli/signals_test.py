@@ -75,7 +75,7 @@ class Signals(support.RunTest):
                 except ProcessLookupError:  # a rank; this process's child stays until it is waited for
                     break
                 time.sleep(rng.uniform(0.0, 0.0004))
-            text = process.communicate(timeout=120)[1].decode(errors="replace")
+            text = process.communicate(timeout=600)[1].decode(errors="replace")
             place = f"{name}, start {number}, {burst} times {sent.name}: {text[-3000:]}"
             self.assertEqual(process.returncode, 75, place)
             status = self.status(name)
@@ -139,7 +139,7 @@ class Signals(support.RunTest):
             self.assertNotEqual(piece, b"", said)
             said += piece
         process.send_signal(signal.SIGINT)
-        process.communicate(timeout=60)
+        process.communicate(timeout=600)
         # Unless the step was at its end already.
         self.assertIn(process.returncode, (-signal.SIGINT, 75))
 

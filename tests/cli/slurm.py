@@ -90,7 +90,7 @@ class Slurm:
         """Runs a command of Slurm on node1 and returns its output, empty where it failed."""
         return subprocess.run(self.machine.on("node1", *words), env=self.environment(), capture_output=True, text=True, check=False).stdout
 
-    def wait(self, condition, what, seconds=180):
+    def wait(self, condition, what, seconds=600):
         deadline = time.monotonic() + seconds
         while not condition():
             if time.monotonic() > deadline:

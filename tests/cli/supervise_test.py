@@ -184,7 +184,7 @@ class Supervise(support.RunTest):
         os.close(near)
         # The system sends SIGHUP to the leader and refuses what is written from then on.
         self.check_that_the_job_saves("lost", process, lambda: os.close(far))
-        self.assertEqual(process.wait(timeout=60), 75)
+        self.assertEqual(process.wait(timeout=600), 75)
 
     def test_an_ignored_hangup_is_none(self):
         process = self.start("--", *self.command("nohup"), hangup=signal.SIG_IGN)

@@ -138,7 +138,7 @@ def golden_module(name):
     return module
 
 
-def run(*arguments, ranks=1, stdin=b"", cwd=None, timeout=240, binary=BINARY, variables=None):
+def run(*arguments, ranks=1, stdin=b"", cwd=None, timeout=600, binary=BINARY, variables=None):
     """Runs the program to its end and returns what subprocess.run does, with bytes."""
     return subprocess.run(
         command(*arguments, ranks=ranks, binary=binary),
@@ -169,7 +169,7 @@ def stop(process):
     os.waitid(os.P_PID, process.pid, os.WSTOPPED)
 
 
-def wait_for(condition, process, seconds=120):
+def wait_for(condition, process, seconds=600):
     """Waits until the condition holds, the process has ended, or the time is over. Returns whether it holds."""
     deadline = time.monotonic() + seconds
     while not condition():
@@ -242,13 +242,13 @@ class CommandLineTest(unittest.TestCase):
             self.assertIn(words, message)
         return message
 
-    def wait_for(self, condition, process, seconds=120):
+    def wait_for(self, condition, process, seconds=600):
         """Waits until the condition holds; where it does not come to that, fails with what the process said."""
         if not wait_for(condition, process, seconds):
             process.kill()
             self.fail(process.communicate()[1].decode(errors="replace"))
 
-    def end_of(self, process, code=None, timeout=120):
+    def end_of(self, process, code=None, timeout=600):
         """What a process said that has ended, with this exit code."""
         try:
             text = process.communicate(timeout=timeout)[1].decode(errors="replace")

@@ -69,7 +69,7 @@ class TrainedModel(support.RunTest):
                 job[job.index("2")] = "1"
                 own = ["--model", self.weights] if "--model" not in differs else []
                 other = ["-np", "1", support.BINARY, command, *own, *words[command], *map(str, differs)]
-                result = subprocess.run([*job, ":", *other], capture_output=True, stdin=subprocess.DEVNULL, timeout=120, check=False)
+                result = subprocess.run([*job, ":", *other], capture_output=True, stdin=subprocess.DEVNULL, timeout=600, check=False)
                 self.assertEqual(result.returncode, 76, result.stderr)
                 self.assertIn(f"the ranks disagree on {says}", result.stderr.decode())
                 self.assertEqual(result.stdout, b"")

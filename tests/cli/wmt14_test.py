@@ -112,7 +112,7 @@ class Wmt14(support.CommandLineTest):
     def recipe(self, pair, folder, *options, **others):
         """Runs it to its end: exit code, both outputs, and what it called."""
         process = self.start_recipe(pair, folder, *options, **others)
-        output, errors = process.communicate(timeout=240)
+        output, errors = process.communicate(timeout=600)
         self.wait_until_free(folder)
         called = pathlib.Path(self.path("calls")).read_text(encoding="utf-8").split()
         return process.returncode, output, errors, called
