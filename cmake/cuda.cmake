@@ -3,7 +3,7 @@
 # the reason if it is not; VENTRIS_CUDA_ARCHITECTURES for nvcc and, as messages name them, VENTRIS_CUDA_ARCHITECTURE_NAMES; and the
 # target VENTRIS::nccl, the headers of NCCL, with VENTRIS_NCCL_VERSION.
 #
-# cuBLASLt and NCCL are opened when a device is first used (backend/shared_library.h). The program has their folders in its run
+# cuBLASLt and NCCL are opened when a device is first used (backend/device/shared_library.h). The program has their folders in its run
 # path, where the dynamic linker looks after LD_LIBRARY_PATH.
 set(VENTRIS_LEAST_CUDA 12)   # C++20 in nvcc
 set(VENTRIS_LEAST_NCCL 2.17) # maxCTAs in ncclConfig_t

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Programs with a CUDA side other than that of the ordinary program, which may have none: those of tests/emulation. Compiled for them
-# is what asks for CUDA (backend/has_cuda.h), and NCCL's side of comm; all else is the objects of the ordinary program.
+# is what asks for CUDA (backend/device/has_cuda.h), and NCCL's side of comm; all else is the objects of the ordinary program.
 
 # ventris_cuda_side(PREFIX SOURCES... [NCCL SOURCES...]): the libraries PREFIX_backend, with SOURCES for the kernels, and
 # PREFIX_comm, with the sources of NCCL's added where there is MPI.

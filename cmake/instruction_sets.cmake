@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-# The sets of instructions that the CPU's kernels (backend/*_cpu.cc) are compiled for.
+# The sets of instructions that the CPU's kernels (backend/cpu) are compiled for.
 #
 # VENTRIS_PORTABLE: once for each set of VENTRIS_KERNEL_SETS, of which the program takes the best that its processor has
-# (backend/instruction_set.h); everything else is for x86-64-v3. Else there is one set, VENTRIS_KERNEL_SETS: "native" for the
+# (backend/device/instruction_set.h); everything else is for x86-64-v3. Else there is one set, VENTRIS_KERNEL_SETS: "native" for the
 # processor of this machine, or "neon" for aarch64 in general.
 
 set(VENTRIS_PORTABLE OFF)
@@ -77,7 +77,7 @@ function(ventris_sources_with result macro)
       list(APPEND found ${source})
     endif()
   endforeach()
-  file(GLOB headers ${PROJECT_SOURCE_DIR}/backend/*.h)
+  file(GLOB headers ${PROJECT_SOURCE_DIR}/backend/*/*.h)
   foreach(header ${headers})
     file(STRINGS ${header} lines REGEX "${macro}")
     if(lines)

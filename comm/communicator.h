@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "backend/error.h"
-#include "backend/tensor.h"
+#include "backend/device/error.h"
+#include "backend/device/tensor.h"
 
 namespace ventris {
 

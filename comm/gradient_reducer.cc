@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "comm/gradient_reducer.h"
 
-#include "backend/cast.h"
-#include "backend/context.h"
-#include "backend/error.h"
+#include "backend/device/context.h"
+#include "backend/device/error.h"
+#include "backend/ops/cast.h"
 #include "comm/communicator.h"
 
 namespace ventris {

@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <optional>
 
-#include "backend/arena.h"
-#include "backend/tensor.h"
+#include "backend/device/arena.h"
+#include "backend/device/tensor.h"
 #include "comm/gradient_buckets.h"
 #include "comm/shard_plan.h"
 

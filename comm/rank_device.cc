@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <vector>
 
-#include "backend/device.h"
+#include "backend/device/device.h"
 #include "comm/communicator.h"
 #include "comm/gpu_evidence.h"
 #include "comm/mpi_environment.h"

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "backend/global_norm.h"
+#include "backend/ops/global_norm.h"
 #include "comm/communicator.h"
 #include "comm/tree_sum.h"
 

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <bit>
 
-#include "backend/error.h"
+#include "backend/device/error.h"
 
 namespace ventris {
 namespace {

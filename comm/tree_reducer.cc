@@ -3,10 +3,10 @@
 
 #include <algorithm>
 
-#include "backend/add.h"
-#include "backend/cast.h"
-#include "backend/context.h"
-#include "backend/error.h"
+#include "backend/device/context.h"
+#include "backend/device/error.h"
+#include "backend/ops/add.h"
+#include "backend/ops/cast.h"
 #include "comm/communicator.h"
 
 namespace ventris {

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "backend/error.h"
+#include "backend/device/error.h"
 
 namespace ventris {
 namespace {

@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "backend/add.h"
-#include "backend/tensor.h"
+#include "backend/device/tensor.h"
+#include "backend/ops/add.h"
 #include "comm/tree_plan.h"
 
 namespace ventris {

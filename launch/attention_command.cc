@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
-#include "backend/error.h"
+#include "backend/device/error.h"
 #include "launch/command.h"
 #include "launch/decoding_options.h"
 #include "launch/job.h"

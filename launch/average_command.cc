@@ -4,7 +4,7 @@
 #include <iterator>
 #include <memory>
 
-#include "backend/error.h"
+#include "backend/device/error.h"
 #include "data/error.h"
 #include "launch/command.h"
 #include "launch/job.h"

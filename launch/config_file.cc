@@ -6,7 +6,7 @@
 
 #include <cerrno>
 
-#include "backend/error.h"
+#include "backend/device/error.h"
 #include "data/files/file_io.h"
 #include "trainer/signals.h"
 

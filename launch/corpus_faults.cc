@@ -9,7 +9,7 @@
 #include <exception>
 #include <utility>
 
-#include "backend/error.h"
+#include "backend/device/error.h"
 #include "comm/mpi_environment.h"
 #include "data/error.h"
 #include "launch/output.h"

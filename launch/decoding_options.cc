@@ -3,8 +3,8 @@
 
 #include <fmt/core.h>
 
-#include "backend/device.h"
-#include "backend/error.h"
+#include "backend/device/device.h"
+#include "backend/device/error.h"
 #include "launch/job.h"
 #include "launch/output.h"
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "backend/packed_gemm.h"
+#include "backend/ops/packed_gemm.h"
 #include "launch/option_table.h"
 #include "model/search/beam_search.h"
 

@@ -3,7 +3,7 @@
 
 #include <fmt/core.h>
 
-#include "backend/device.h"
+#include "backend/device/device.h"
 #include "launch/job.h"
 
 namespace ventris {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <memory>
 
-#include "backend/error.h"
+#include "backend/device/error.h"
 #include "comm/communicator.h"
 #include "launch/command.h"
 #include "launch/job.h"

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <map>
 
-#include "backend/error.h"
+#include "backend/device/error.h"
 #include "launch/help_parts.h"
 #include "launch/help_topics.h"
 

@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <memory>
 
-#include "backend/error.h"
+#include "backend/device/error.h"
 #include "launch/command.h"
 #include "launch/export_result.h"
 #include "launch/job.h"

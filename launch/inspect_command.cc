@@ -13,7 +13,7 @@
 #include <thread>
 #include <type_traits>
 
-#include "backend/dtype.h"
+#include "backend/device/dtype.h"
 #include "data/corpus.h"
 #include "data/error.h"
 #include "data/files/atomic_file.h"

@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <iterator>
 
-#include "backend/device.h"
-#include "backend/error.h"
-#include "backend/instruction_set.h"
+#include "backend/device/device.h"
+#include "backend/device/error.h"
+#include "backend/device/instruction_set.h"
 #include "comm/affinity.h"
 #include "comm/communicator.h"
 #include "comm/mpi_environment.h"

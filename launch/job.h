@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "backend/context.h"
+#include "backend/device/context.h"
 
 namespace ventris {
 
@@ -32,8 +32,8 @@ struct Job {
 /// (comm/gpu_evidence.h).
 ///
 /// The CPU's kernels are those of the largest instruction set that every rank may use
-/// (backend/instruction_set.h): Adam runs on all of them, and its results must have the same bits. Must be
-/// called before all operations.
+/// (backend/device/instruction_set.h): Adam runs on all of them, and its results must have the same bits.
+/// Must be called before all operations.
 std::unique_ptr<Context> make_context(const Job& job, const std::string& device, int threads);
 
 /// Messages on the standard error; only the rank that prints for the job writes them.

@@ -16,7 +16,7 @@
 #include <thread>
 #include <vector>
 
-#include "backend/error.h"
+#include "backend/device/error.h"
 #include "comm/communicator.h"
 #include "comm/guard.h"
 #include "comm/mpi_environment.h"

@@ -7,7 +7,7 @@
 #include <charconv>
 #include <cmath>
 
-#include "backend/error.h"
+#include "backend/device/error.h"
 
 namespace ventris {
 

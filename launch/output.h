@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "backend/error.h"
+#include "backend/device/error.h"
 
 namespace ventris {
 

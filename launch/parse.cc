@@ -8,7 +8,7 @@
 #include <sstream>
 #include <system_error>
 
-#include "backend/error.h"
+#include "backend/device/error.h"
 #include "launch/config_file.h"
 #include "launch/help.h"
 #include "launch/spelling.h"

@@ -5,8 +5,8 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "backend/device.h"
-#include "backend/error.h"
+#include "backend/device/device.h"
+#include "backend/device/error.h"
 #include "launch/command.h"
 #include "launch/job.h"
 #include "launch/mix_option.h"

@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "backend/error.h"
+#include "backend/device/error.h"
 #include "comm/affinity.h"
 #include "data/prepare.h"
 #include "data/text/tokenizer_training.h"

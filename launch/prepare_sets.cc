@@ -7,7 +7,7 @@
 #include <functional>
 #include <set>
 
-#include "backend/error.h"
+#include "backend/device/error.h"
 
 namespace ventris {
 

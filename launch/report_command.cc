@@ -3,7 +3,7 @@
 #include <memory>
 #include <thread>
 
-#include "backend/error.h"
+#include "backend/device/error.h"
 #include "launch/command.h"
 #include "launch/job.h"
 #include "launch/output.h"

@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "backend/error.h"
+#include "backend/device/error.h"
 #include "comm/affinity.h"
 #include "comm/guard.h"
 #include "data/files/atomic_file.h"

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <utility>
 
-#include "backend/error.h"
+#include "backend/device/error.h"
 #include "launch/output.h"
 #include "model/attention_maps.h"
 #include "model/search/beam_search.h"

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <charconv>
 
-#include "backend/error.h"
+#include "backend/device/error.h"
 #include "launch/foreign_names.h"
 #include "launch/help.h"
 

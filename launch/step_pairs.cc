@@ -5,7 +5,7 @@
 #include <charconv>
 #include <nlohmann/json.hpp>
 
-#include "backend/error.h"
+#include "backend/device/error.h"
 #include "data/batches.h"
 #include "data/corpus.h"
 #include "data/files/file_io.h"

@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <memory>
 
-#include "backend/error.h"
+#include "backend/device/error.h"
 #include "comm/communicator.h"
 #include "data/files/file_io.h"
 #include "launch/command.h"

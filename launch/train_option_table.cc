@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "launch/train_option_table.h"
 
-#include "backend/error.h"
+#include "backend/device/error.h"
 #include "trainer/validation_metric.h"
 
 namespace ventris {

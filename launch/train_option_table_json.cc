@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "backend/error.h"
+#include "backend/device/error.h"
 #include "data/files/json_text.h"
 #include "launch/train_option_table.h"
 #include "trainer/files/json_text.h"

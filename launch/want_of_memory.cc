@@ -13,7 +13,7 @@
 #include <new>
 #include <system_error>
 
-#include "backend/error.h"
+#include "backend/device/error.h"
 #include "data/files/hdf5_child.h"
 
 namespace ventris {

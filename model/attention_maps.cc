@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "backend/transfer.h"
+#include "backend/device/transfer.h"
 
 namespace ventris {
 namespace {

@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "backend/context.h"
+#include "backend/device/context.h"
 #include "model/attention_weights.h"
 #include "model/batch_stage.h"
 #include "model/packed_pairs.h"

@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <vector>
 
-#include "backend/tensor.h"
+#include "backend/device/tensor.h"
 
 namespace ventris {
 

@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
-#include "backend/error.h"
-#include "backend/row_order.h"
+#include "backend/device/error.h"
+#include "backend/ops/row_order.h"
 
 namespace ventris {
 namespace {

@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "backend/transfer.h"
+#include "backend/device/transfer.h"
 #include "model/micro_batch.h"
 #include "model/transformer_config.h"
 

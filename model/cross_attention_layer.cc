@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "model/cross_attention_layer.h"
 
-#include "backend/attention.h"
-#include "backend/cast.h"
+#include "backend/ops/attention.h"
+#include "backend/ops/cast.h"
 
 namespace ventris {
 

@@ -4,8 +4,8 @@
 #include <cmath>
 #include <vector>
 
-#include "backend/embedding.h"
-#include "backend/transfer.h"
+#include "backend/device/transfer.h"
+#include "backend/ops/embedding.h"
 
 namespace ventris {
 namespace {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "backend/tensor.h"
+#include "backend/device/tensor.h"
 #include "model/pass.h"
 
 namespace ventris {

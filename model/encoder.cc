@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "model/encoder.h"
 
-#include "backend/profile.h"
+#include "backend/device/profile.h"
 
 namespace ventris {
 

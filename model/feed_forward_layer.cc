@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "model/feed_forward_layer.h"
 
-#include "backend/apply_dropout.h"
-#include "backend/swish.h"
+#include "backend/ops/apply_dropout.h"
+#include "backend/ops/swish.h"
 
 namespace ventris {
 

@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <vector>
 
-#include "backend/cast.h"
-#include "backend/gemm.h"
-#include "backend/linear_backward.h"
-#include "backend/packed_gemm.h"
+#include "backend/ops/cast.h"
+#include "backend/ops/gemm.h"
+#include "backend/ops/linear_backward.h"
+#include "backend/ops/packed_gemm.h"
 
 namespace ventris {
 namespace {

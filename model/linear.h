@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "backend/bias_relu.h"
-#include "backend/tensor.h"
+#include "backend/device/tensor.h"
+#include "backend/ops/bias_relu.h"
 #include "model/pass.h"
 #include "model/transformer_parameters.h"
 

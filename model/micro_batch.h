@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "backend/dropout.h"
+#include "backend/ops/dropout.h"
 
 namespace ventris {
 
@@ -24,7 +24,7 @@ struct MicroBatch {
   const int32_t* target_offsets = nullptr;   // [sentences + 1]
   const int32_t* labels = nullptr;           // [target_rows]
   const float* weights = nullptr;            // [target_rows] factors of the loss of each row; null: all 1
-  // For training; the orders of rows (backend/row_order.h) where the stage of the batch has them:
+  // For training; the orders of rows (backend/ops/row_order.h) where the stage of the batch has them:
   const int32_t* source_id_order = nullptr;         // [source_rows] rows sorted by (id, row)
   const int32_t* source_position_order = nullptr;   // [source_rows] rows sorted by (position, row)
   const int32_t* target_id_order = nullptr;         // [target_rows]

@@ -3,12 +3,12 @@
 
 #include <algorithm>
 
-#include "backend/bias_relu.h"
-#include "backend/cast.h"
-#include "backend/cross_entropy.h"
-#include "backend/gemm.h"
-#include "backend/packed_gemm.h"
-#include "backend/top_k.h"
+#include "backend/ops/bias_relu.h"
+#include "backend/ops/cast.h"
+#include "backend/ops/cross_entropy.h"
+#include "backend/ops/gemm.h"
+#include "backend/ops/packed_gemm.h"
+#include "backend/ops/top_k.h"
 
 namespace ventris {
 namespace {

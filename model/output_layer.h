@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "backend/arena.h"
-#include "backend/tensor.h"
+#include "backend/device/arena.h"
+#include "backend/device/tensor.h"
 #include "model/pass.h"
 #include "model/transformer.h"
 #include "model/transformer_parameters.h"

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "backend/context.h"
+#include "backend/device/context.h"
 #include "model/parameters.h"
 #include "model/transformer_parameters.h"
 
 namespace ventris {
 
-/// Whether the weights of a model can be packed for inference (backend/packed_gemm.h): on the CPU, in f32 or
-/// bf16.
+/// Whether the weights of a model can be packed for inference (backend/ops/packed_gemm.h): on the CPU, in f32
+/// or bf16.
 bool can_pack(const Context& context, const ParameterStore& store);
 
 /// Packs all weights that are multiplied and frees their memory: the store then holds a model for inference.

@@ -6,10 +6,10 @@
 #include <string_view>
 #include <vector>
 
-#include "backend/elementary.h"
-#include "backend/error.h"
-#include "backend/philox.h"
-#include "backend/transfer.h"
+#include "backend/device/elementary.h"
+#include "backend/device/error.h"
+#include "backend/device/philox.h"
+#include "backend/device/transfer.h"
 #include "model/parameters.h"
 
 namespace ventris {

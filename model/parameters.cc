@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "backend/cast.h"
-#include "backend/error.h"
+#include "backend/device/error.h"
+#include "backend/ops/cast.h"
 
 namespace ventris {
 namespace {

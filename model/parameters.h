@@ -6,10 +6,10 @@
 #include <string_view>
 #include <vector>
 
-#include "backend/arena.h"
-#include "backend/context.h"
-#include "backend/packed_gemm.h"
-#include "backend/tensor.h"
+#include "backend/device/arena.h"
+#include "backend/device/context.h"
+#include "backend/device/tensor.h"
+#include "backend/ops/packed_gemm.h"
 #include "model/logical_parameter.h"
 
 namespace ventris {

@@ -4,9 +4,9 @@
 #include <cmath>
 #include <cstdint>
 
-#include "backend/attention.h"
-#include "backend/context.h"
-#include "backend/dropout.h"
+#include "backend/device/context.h"
+#include "backend/ops/attention.h"
+#include "backend/ops/dropout.h"
 #include "model/attention_weights.h"
 #include "model/dropout_places.h"
 #include "model/kept_activations.h"
@@ -38,8 +38,8 @@ inline Tensor first_columns(Tensor tensor, int64_t cols) {
   return {tensor.data, tensor.rows, cols, cols, tensor.dtype};
 }
 
-/// Work of attention (backend/attention.h) between the sides of a micro-batch: self-attention of the encoder
-/// and of the decoder, and the decoder's attention to the encoder output.
+/// Work of attention (backend/ops/attention.h) between the sides of a micro-batch: self-attention of the
+/// encoder and of the decoder, and the decoder's attention to the encoder output.
 struct BatchAttentionWork {
   AttentionWork encoder = {};
   AttentionWork decoder = {};

@@ -3,7 +3,7 @@
 
 namespace ventris {
 
-/// Phases of Transformer::forward_backward() for profiles (backend/profile.h).
+/// Phases of Transformer::forward_backward() for profiles (backend/device/profile.h).
 inline constexpr const char* kEncoderForward = "encoder forward";
 inline constexpr const char* kDecoderForward = "decoder forward";
 inline constexpr const char* kOutputAndLoss = "output layer and loss";  // with its products of backward

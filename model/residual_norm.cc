@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "model/residual_norm.h"
 
-#include "backend/layer_norm.h"
+#include "backend/ops/layer_norm.h"
 
 namespace ventris {
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "backend/arena.h"
-#include "backend/dropout.h"
-#include "backend/tensor.h"
+#include "backend/device/arena.h"
+#include "backend/device/tensor.h"
+#include "backend/ops/dropout.h"
 #include "model/pass.h"
 #include "model/transformer_parameters.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "model/self_attention_layer.h"
 
-#include "backend/attention.h"
+#include "backend/ops/attention.h"
 
 namespace ventris {
 

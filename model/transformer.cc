@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <optional>
 
-#include "backend/cast.h"
-#include "backend/column_sums.h"
-#include "backend/profile.h"
-#include "backend/transfer.h"
+#include "backend/device/profile.h"
+#include "backend/device/transfer.h"
+#include "backend/ops/cast.h"
+#include "backend/ops/column_sums.h"
 #include "model/decoder.h"
 #include "model/encoder.h"
 #include "model/output_layer.h"

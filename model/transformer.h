@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "backend/context.h"
+#include "backend/device/context.h"
 #include "model/attention_weights.h"
 #include "model/gradients_ready.h"
 #include "model/kept_activations.h"

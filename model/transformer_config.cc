@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "backend/error.h"
+#include "backend/device/error.h"
 
 namespace ventris {
 namespace {

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <string>
 
-#include "backend/cast.h"
+#include "backend/ops/cast.h"
 
 namespace ventris {
 namespace {

@@ -57,7 +57,7 @@ if ! $run_tests; then exit 0; fi
 # Tests of the command line mostly wait: four times as many tests as cores keep the cores busy.
 at_once=$((4 * $(cores)))
 
-# The kernels of the smallest instruction set, in addition to the default of this processor (backend/instruction_set.h): operations,
+# The kernels of the smallest instruction set, in addition to the default of this processor (backend/device/instruction_set.h): operations,
 # models, and what of training computes. They run first, so that the summary of all tests is printed last.
 of_kernels='^(backend|model)\.|^cli\.(digest|reduction|score)_test'
 of_kernels+='|^trainer\.(Agreement|AverageOfTraining|Export|Optimizer|Replicas|Resume|Train|Translation|WeightedPairs)'

@@ -19,7 +19,7 @@
 
 namespace ventris {
 
-/// A phase of training steps (backend/profile.h): the time of the calls of BatchFeed.
+/// A phase of training steps (backend/device/profile.h): the time of the calls of BatchFeed.
 inline constexpr const char* kBatchPhase = "batch to the device";
 
 /// The arrays of a packed batch, without its weights; the packed batch owns the memory.

@@ -8,8 +8,8 @@
 #include <string_view>
 #include <utility>
 
-#include "backend/error.h"
-#include "backend/memory_room.h"
+#include "backend/device/error.h"
+#include "backend/device/memory_room.h"
 #include "comm/affinity.h"
 #include "data/error.h"
 #include "data/files/atomic_file.h"

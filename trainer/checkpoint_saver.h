@@ -7,7 +7,7 @@
 #include <optional>
 #include <string>
 
-#include "backend/context.h"
+#include "backend/device/context.h"
 #include "comm/wait_clock.h"
 #include "data/files/folder_lock.h"
 #include "model/parameters.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/divergence.h"
 
-#include "backend/error.h"
+#include "backend/device/error.h"
 
 namespace ventris {
 

@@ -4,7 +4,7 @@
 #include <fmt/ranges.h>
 #include <fnmatch.h>
 
-#include "backend/error.h"
+#include "backend/device/error.h"
 
 namespace ventris {
 namespace {

@@ -4,7 +4,7 @@
 #include <exception>
 #include <string>
 
-#include "backend/error.h"
+#include "backend/device/error.h"
 #include "comm/communicator.h"
 #include "data/files/file_io.h"
 #include "trainer/files/run_folder.h"

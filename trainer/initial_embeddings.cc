@@ -13,7 +13,7 @@
 #include <system_error>
 #include <vector>
 
-#include "backend/error.h"
+#include "backend/device/error.h"
 #include "data/error.h"
 #include "data/text/text_reader.h"
 #include "data/text/unicode.h"

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <cstring>
 
-#include "backend/error.h"
-#include "backend/transfer.h"
+#include "backend/device/error.h"
+#include "backend/device/transfer.h"
 #include "data/files/element_type.h"
 #include "trainer/exchange/import.h"
 #include "trainer/files/config_json.h"

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "backend/transfer.h"
+#include "backend/device/transfer.h"
 #include "comm/communicator.h"
 #include "trainer/files/model_files.h"
 #include "trainer/files/run_folder.h"

@@ -9,7 +9,7 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 
-#include "backend/error.h"
+#include "backend/device/error.h"
 #include "data/files/file_io.h"
 #include "trainer/files/json_text.h"
 #include "trainer/metrics_cut.h"

@@ -8,7 +8,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "backend/error.h"
+#include "backend/device/error.h"
 #include "data/files/file_io.h"
 #include "data/files/folder_lock.h"
 #include "trainer/files/json_text.h"

@@ -4,11 +4,11 @@
 #include <algorithm>
 #include <cstring>
 
-#include "backend/cast.h"
-#include "backend/global_norm.h"
-#include "backend/moving_average.h"
-#include "backend/profile.h"
-#include "backend/weight_decay.h"
+#include "backend/device/profile.h"
+#include "backend/ops/cast.h"
+#include "backend/ops/global_norm.h"
+#include "backend/ops/moving_average.h"
+#include "backend/ops/weight_decay.h"
 #include "comm/communicator.h"
 
 namespace ventris {

@@ -7,13 +7,13 @@
 #include <utility>
 #include <vector>
 
-#include "backend/adam.h"
-#include "backend/arena.h"
-#include "backend/context.h"
-#include "backend/flat_range.h"
-#include "backend/not_finite.h"
-#include "backend/transfer.h"
-#include "backend/update_plan.h"
+#include "backend/device/arena.h"
+#include "backend/device/context.h"
+#include "backend/device/flat_range.h"
+#include "backend/device/transfer.h"
+#include "backend/ops/adam.h"
+#include "backend/ops/not_finite.h"
+#include "backend/ops/update_plan.h"
 #include "model/parameters.h"
 #include "trainer/files/checkpoint.h"
 #include "trainer/optimizer_shard.h"
@@ -50,9 +50,9 @@ class Optimizer {
   /// Enqueues one update with the gradients of the store, which are those of the global batch, and clears
   /// them. `loss_sums`, [1, 2] f64 on the device, are also those of the global batch, and cleared. A step
   /// with NaN or Inf in the loss or the gradients does not change the parameters, the moments and the number
-  /// of updates. Always enqueues the same work, so that it may be part of a graph (backend/step_graph.h). If
-  /// the ranks share the work, `sums` exchanges norm and parameters, and the gradients need be complete only
-  /// in the elements of this rank.
+  /// of updates. Always enqueues the same work, so that it may be part of a graph
+  /// (backend/device/step_graph.h). If the ranks share the work, `sums` exchanges norm and parameters, and
+  /// the gradients need be complete only in the elements of this rank.
   void update(Tensor loss_sums, Communicator& sums);
   /// Enqueues the copy of the report of the last update().
   void receive_report(HostBuffer& to) { to.receive(report_, sizeof(StepReport)); }

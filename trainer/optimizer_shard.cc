@@ -5,11 +5,11 @@
 #include <cstring>
 #include <string>
 
-#include "backend/cast.h"
-#include "backend/context.h"
-#include "backend/error.h"
-#include "backend/global_norm.h"
-#include "backend/transfer.h"
+#include "backend/device/context.h"
+#include "backend/device/error.h"
+#include "backend/device/transfer.h"
+#include "backend/ops/cast.h"
+#include "backend/ops/global_norm.h"
 #include "comm/communicator.h"
 #include "comm/tree_sum.h"
 #include "trainer/run_shape.h"

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "backend/tensor.h"
+#include "backend/device/tensor.h"
 #include "comm/shard_plan.h"
 #include "model/parameters.h"
 

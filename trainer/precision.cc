@@ -3,7 +3,7 @@
 
 #include <fmt/core.h>
 
-#include "backend/error.h"
+#include "backend/device/error.h"
 
 namespace ventris {
 

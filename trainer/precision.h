@@ -3,14 +3,14 @@
 
 #include <string>
 
-#include "backend/arena.h"
-#include "backend/dtype.h"
+#include "backend/device/arena.h"
+#include "backend/device/dtype.h"
 
 namespace ventris {
 
 /// The arithmetic of training, --precision. kAuto is a request, which resolved_precision() replaces.
 /// kTf32 stores what kF32 stores and rounds the factors of products to TF32 (use_tf32 of
-/// backend/gemm_choices.h).
+/// backend/ops/gemm_choices.h).
 enum class Precision { kAuto, kF32, kTf32, kBF16 };
 
 const char* name_of(Precision precision);

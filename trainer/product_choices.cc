@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <vector>
 
-#include "backend/context.h"
-#include "backend/gemm_choices.h"
+#include "backend/device/context.h"
+#include "backend/ops/gemm_choices.h"
 #include "comm/communicator.h"
 #include "trainer/progress.h"
 

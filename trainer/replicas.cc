@@ -8,10 +8,10 @@
 #include <map>
 #include <sstream>
 
-#include "backend/bit_digest.h"
-#include "backend/context.h"
-#include "backend/error.h"
-#include "backend/transfer.h"
+#include "backend/device/context.h"
+#include "backend/device/error.h"
+#include "backend/device/transfer.h"
+#include "backend/ops/bit_digest.h"
 #include "comm/affinity.h"
 #include "comm/communicator.h"
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "backend/tensor.h"
+#include "backend/device/tensor.h"
 
 namespace ventris {
 

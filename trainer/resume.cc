@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "backend/error.h"
+#include "backend/device/error.h"
 #include "comm/communicator.h"
 #include "data/error.h"
 #include "data/files/file_format.h"

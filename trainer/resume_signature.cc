@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "backend/error.h"
+#include "backend/device/error.h"
 #include "trainer/files/config_json.h"
 
 namespace ventris {

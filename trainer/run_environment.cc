@@ -8,9 +8,9 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
-#include "backend/device.h"
-#include "backend/gemm_cache.h"
-#include "backend/instruction_set.h"
+#include "backend/cpu/gemm_onednn.h"
+#include "backend/device/device.h"
+#include "backend/device/instruction_set.h"
 #include "comm/communicator.h"
 #include "comm/mpi_environment.h"
 #include "data/files/json_text.h"

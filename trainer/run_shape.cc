@@ -5,7 +5,7 @@
 #include <bit>
 #include <optional>
 
-#include "backend/error.h"
+#include "backend/device/error.h"
 #include "comm/communicator.h"
 #include "trainer/validation.h"
 

@@ -5,7 +5,7 @@
 
 #include <utility>
 
-#include "backend/error.h"
+#include "backend/device/error.h"
 #include "trainer/text.h"
 
 namespace ventris {

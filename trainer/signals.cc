@@ -10,7 +10,7 @@
 #include <thread>
 #include <utility>
 
-#include "backend/error.h"
+#include "backend/device/error.h"
 
 namespace ventris {
 namespace {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "backend/error.h"
+#include "backend/device/error.h"
 #include "trainer/files/mix_state.h"
 #include "trainer/metrics.h"
 #include "trainer/progress.h"

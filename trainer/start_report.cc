@@ -8,11 +8,11 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "backend/context.h"
-#include "backend/device.h"
-#include "backend/error.h"
-#include "backend/gemm_cache.h"
-#include "backend/instruction_set.h"
+#include "backend/cpu/gemm_onednn.h"
+#include "backend/device/context.h"
+#include "backend/device/device.h"
+#include "backend/device/error.h"
+#include "backend/device/instruction_set.h"
 #include "comm/affinity.h"
 #include "comm/communicator.h"
 #include "data/batches.h"

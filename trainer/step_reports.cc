@@ -3,7 +3,7 @@
 
 #include <cstring>
 
-#include "backend/error.h"
+#include "backend/device/error.h"
 
 namespace ventris {
 

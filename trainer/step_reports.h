@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "backend/transfer.h"
+#include "backend/device/transfer.h"
 #include "trainer/optimizer.h"
 
 namespace ventris {

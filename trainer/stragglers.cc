@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "backend/error.h"
+#include "backend/device/error.h"
 #include "comm/affinity.h"
 #include "comm/communicator.h"
 

@@ -17,7 +17,7 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
-#include "backend/error.h"
+#include "backend/device/error.h"
 #include "data/files/file_io.h"
 #include "data/files/json_text.h"
 #include "trainer/files/event_file.h"

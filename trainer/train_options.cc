@@ -6,7 +6,7 @@
 #include <limits>
 #include <utility>
 
-#include "backend/error.h"
+#include "backend/device/error.h"
 #include "trainer/checkpoint_saver.h"
 #include "trainer/schedule_options.h"
 #include "trainer/validation_metric.h"

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "backend/dtype.h"
+#include "backend/device/dtype.h"
 #include "model/kept_activations.h"
 #include "model/transformer_config.h"
 #include "trainer/precision.h"
@@ -55,7 +55,7 @@ struct TrainOptions {
   float beta2 = 0.98F;
   float adam_epsilon = 1e-9F;
   double clip_norm = 0.0;     // 0: no clipping
-  double weight_decay = 0.0;  // decoupled (backend/weight_decay.h)
+  double weight_decay = 0.0;  // decoupled (backend/ops/weight_decay.h)
   double ema = 0.0;           // decay of the moving average of the parameters; 0: none
   Precision precision = Precision::kAuto;
   DType gradient_dtype = DType::kF32;  // in which gradients are summed over the ranks: f32 or bf16

@@ -10,7 +10,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "backend/error.h"
+#include "backend/device/error.h"
 #include "data/files/atomic_file.h"
 #include "data/files/file_format.h"
 #include "data/files/json_text.h"

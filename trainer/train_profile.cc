@@ -4,11 +4,11 @@
 #include <algorithm>
 #include <chrono>
 
-#include "backend/arena.h"
-#include "backend/error.h"
-#include "backend/gemm.h"
-#include "backend/profile.h"
-#include "backend/transfer.h"
+#include "backend/device/arena.h"
+#include "backend/device/error.h"
+#include "backend/device/profile.h"
+#include "backend/device/transfer.h"
+#include "backend/ops/gemm.h"
 #include "model/flop_count.h"
 #include "model/phases.h"
 #include "trainer/text.h"

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "backend/context.h"
+#include "backend/device/context.h"
 #include "model/flop_count.h"
 #include "model/transformer.h"
 #include "trainer/precision.h"

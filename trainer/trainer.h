@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "backend/context.h"
+#include "backend/device/context.h"
 #include "trainer/train_options.h"
 #include "trainer/train_profile.h"
 

@@ -5,12 +5,12 @@
 
 #include <cmath>
 
-#include "backend/cast.h"
-#include "backend/device.h"
-#include "backend/error.h"
-#include "backend/gemm_choices.h"
-#include "backend/profile.h"
-#include "backend/transfer.h"
+#include "backend/device/device.h"
+#include "backend/device/error.h"
+#include "backend/device/profile.h"
+#include "backend/device/transfer.h"
+#include "backend/ops/cast.h"
+#include "backend/ops/gemm_choices.h"
 #include "comm/affinity.h"
 #include "trainer/agreement.h"
 #include "trainer/files/model_files.h"

@@ -4,8 +4,8 @@
 #include <set>
 #include <utility>
 
-#include "backend/device.h"
-#include "backend/transfer.h"
+#include "backend/device/device.h"
+#include "backend/device/transfer.h"
 #include "data/files/file_io.h"
 #include "trainer/files/parameter_digest.h"
 #include "trainer/files/run_folder.h"

@@ -4,9 +4,9 @@
 #include <exception>
 #include <limits>
 
-#include "backend/cast.h"
-#include "backend/profile.h"
-#include "backend/transfer.h"
+#include "backend/device/profile.h"
+#include "backend/device/transfer.h"
+#include "backend/ops/cast.h"
 #include "model/gradients_ready.h"
 #include "trainer/run_shape.h"
 

@@ -6,8 +6,8 @@
 #include <memory>
 #include <optional>
 
-#include "backend/step_graph.h"
-#include "backend/stopwatch.h"
+#include "backend/device/step_graph.h"
+#include "backend/device/stopwatch.h"
 #include "comm/communicator.h"
 #include "comm/gradient_reducer.h"
 #include "comm/tree_reducer.h"

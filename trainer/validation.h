@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "backend/context.h"
+#include "backend/device/context.h"
 #include "data/corpus.h"
 #include "model/batch_stage.h"
 #include "model/search/beam_search.h"

@@ -5,7 +5,7 @@
 
 #include <utility>
 
-#include "backend/error.h"
+#include "backend/device/error.h"
 #include "data/scores/unspaced_text.h"
 
 namespace ventris {

@@ -3,7 +3,7 @@
 
 #include <cuda_runtime.h>
 
-#include "backend/add.h"
+#include "backend/ops/add.h"
 
 namespace ventris::cuda {
 

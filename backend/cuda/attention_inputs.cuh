@@ -4,8 +4,8 @@
 #include <cmath>
 #include <cstdint>
 
-#include "backend/attention.h"
 #include "backend/cuda/elements.cuh"
+#include "backend/ops/attention.h"
 
 /// Inputs of all attention kernels.
 namespace ventris::cuda {

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "backend/attention_cuda.h"
+#include "backend/cuda/attention.h"
 #include "backend/cuda/attention_inputs.cuh"
 #include "backend/cuda/launch.cuh"
 #include "backend/cuda/mma.cuh"

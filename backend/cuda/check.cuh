@@ -3,7 +3,7 @@
 
 #include <cuda_runtime.h>
 
-#include "backend/error.h"
+#include "backend/device/error.h"
 
 namespace ventris::cuda {
 

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <span>
 
-#include "backend/context.h"
+#include "backend/device/context.h"
 
 namespace ventris::cuda {
 

@@ -4,11 +4,11 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "backend/context.h"
 #include "backend/cuda/intrinsics.cuh"
-#include "backend/dropout.h"
-#include "backend/error.h"
-#include "backend/tensor.h"
+#include "backend/device/context.h"
+#include "backend/device/error.h"
+#include "backend/device/tensor.h"
+#include "backend/ops/dropout.h"
 
 /// Shared by the CUDA kernels: rows of elements eight at a time, the dropout mask, sums over warps and
 /// blocks.
@@ -146,7 +146,8 @@ struct Mask {
         place(key.place),
         position(key.position) {}
 
-  /// Bit i is set if column kPack * block + i of the row is kept (backend/dropout.h). Requires a threshold.
+  /// Bit i is set if column kPack * block + i of the row is kept (backend/ops/dropout.h). Requires a
+  /// threshold.
   __device__ __forceinline__ uint32_t kept(uint32_t row, uint32_t block, uint32_t head = 0) const {
     uint32_t c0 = block, c1 = read_only(&position->row_base) + row;
     uint32_t c2 = place + head, c3 = read_only(&position->step);

@@ -6,7 +6,7 @@
 
 #include "backend/cuda/elements.cuh"
 #include "backend/cuda/launch.cuh"
-#include "backend/flat_range.h"
+#include "backend/device/flat_range.h"
 
 /// Shared by kernels over many ranges of a flat buffer.
 namespace ventris::cuda {

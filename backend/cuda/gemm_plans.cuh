@@ -12,9 +12,9 @@
 #include <unordered_map>
 #include <vector>
 
-#include "backend/gemm.h"
-#include "backend/gemm_algorithms.h"
-#include "backend/gemm_cache.h"
+#include "backend/cpu/gemm_onednn.h"
+#include "backend/cuda/gemm_algorithms.h"
+#include "backend/ops/gemm.h"
 
 namespace ventris {
 
@@ -71,8 +71,8 @@ struct GemmPlan {
 /// of 64: these occur in decoding, not in training, and a new one in nearly every step.
 ///
 /// The bits of a result depend on the algorithm. It stays the same within a process because plans are kept,
-/// and within a run because its checkpoints have them (backend/gemm_choices.h). Algorithms that add parts of
-/// a sum do so in f32 and in a fixed order. That in which columns are summed is not documented
+/// and within a run because its checkpoints have them (backend/ops/gemm_choices.h). Algorithms that add parts
+/// of a sum do so in f32 and in a fixed order. That in which columns are summed is not documented
 /// (CUBLASLT_EPILOGUE_BGRADA): an algorithm is chosen for it only if two runs on equal operands leave equal
 /// bits.
 class GemmPlans {
@@ -85,7 +85,7 @@ class GemmPlans {
   /// As gemm_sums_columns_cuda, for products that can be done in another way too.
   bool pays(const GemmPlanKey& key, const GemmArgs& args,
             const std::function<void(const GemmArgs&)>& otherwise);
-  /// As in backend/gemm_choices.h.
+  /// As in backend/ops/gemm_choices.h.
   std::string choices() const;
   bool prefer(const std::string& choices);
   void end_tuning();

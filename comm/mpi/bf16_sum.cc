@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "comm/mpi/bf16_sum.h"
 
-#include "backend/dtype.h"
+#include "backend/device/dtype.h"
 #include "comm/mpi/check_mpi.h"
 
 namespace ventris {

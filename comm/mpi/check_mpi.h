@@ -6,7 +6,7 @@
 #include <array>
 #include <string>
 
-#include "backend/error.h"
+#include "backend/device/error.h"
 
 namespace ventris {
 

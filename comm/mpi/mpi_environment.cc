@@ -14,7 +14,7 @@
 #include <thread>
 #include <vector>
 
-#include "backend/error.h"
+#include "backend/device/error.h"
 #include "comm/affinity.h"
 #include "comm/guard.h"
 #include "comm/mpi/check_mpi.h"

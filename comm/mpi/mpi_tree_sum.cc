@@ -3,7 +3,7 @@
 
 #include <limits>
 
-#include "backend/error.h"
+#include "backend/device/error.h"
 #include "comm/mpi/check_mpi.h"
 
 namespace ventris {

@@ -4,10 +4,10 @@
 #include <cstring>
 #include <exception>
 
-#include "backend/context.h"
 #include "backend/cuda/add.cuh"
 #include "backend/cuda/launch.cuh"
-#include "backend/error.h"
+#include "backend/device/context.h"
+#include "backend/device/error.h"
 #include "comm/affinity.h"
 #include "comm/communicator.h"
 #include "comm/nccl/nccl_link.h"

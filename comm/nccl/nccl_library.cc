@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The functions of NCCL that this program calls, each passed on to the library, which the first call opens
-// with all of them (backend/shared_library.h). tests/emulation defines its own in their place.
+// with all of them (backend/device/shared_library.h). tests/emulation defines its own in their place.
 
 #include <nccl.h>
 
-#include "backend/shared_library.h"
+#include "backend/device/shared_library.h"
 
 // As nccl.h declares them: result, name, parameters, arguments.
 #define VENTRIS_NCCL_FUNCTIONS(F)                                                                           \

@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "backend/cuda/check.cuh"
-#include "backend/error.h"
+#include "backend/device/error.h"
 #include "comm/communicator.h"
 
 namespace ventris {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "backend/context.h"
-#include "backend/error.h"
+#include "backend/device/context.h"
+#include "backend/device/error.h"
 #include "comm/communicator.h"
 #include "comm/nccl_library.h"
 

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "backend/elementary.h"
+#include "backend/device/elementary.h"
 #include "model/search/beam_search_sentence.h"
 #include "model/search/search_models.h"
 #include "model/search/token_rules.h"

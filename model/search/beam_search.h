@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "backend/context.h"
+#include "backend/device/context.h"
 #include "model/parameters.h"
 #include "model/search/sampling.h"
 #include "model/transformer_config.h"

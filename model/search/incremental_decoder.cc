@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <limits>
 
-#include "backend/attention.h"
-#include "backend/cast.h"
-#include "backend/transfer.h"
+#include "backend/device/transfer.h"
+#include "backend/ops/attention.h"
+#include "backend/ops/cast.h"
 #include "model/pass.h"
 
 namespace ventris {

@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "backend/arena.h"
+#include "backend/device/arena.h"
 #include "model/embedding_layer.h"
 #include "model/feed_forward_layer.h"
 #include "model/linear.h"

@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "backend/error.h"
-#include "backend/philox.h"
-#include "backend/simd_cpu.h"
+#include "backend/cpu/simd.h"
+#include "backend/device/error.h"
+#include "backend/device/philox.h"
 
 namespace ventris {
 namespace {

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "backend/tensor.h"
+#include "backend/device/tensor.h"
 
 namespace ventris {
 

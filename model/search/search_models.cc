@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "backend/log_probability_sum.h"
+#include "backend/ops/log_probability_sum.h"
 #include "model/packed_parameters.h"
 
 namespace ventris {

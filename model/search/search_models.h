@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "backend/arena.h"
+#include "backend/device/arena.h"
 #include "model/batch_stage.h"
 #include "model/search/beam_search.h"
 #include "model/search/incremental_decoder.h"

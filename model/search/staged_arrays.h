@@ -6,8 +6,8 @@
 #include <memory>
 #include <span>
 
-#include "backend/error.h"
-#include "backend/transfer.h"
+#include "backend/device/error.h"
+#include "backend/device/transfer.h"
 
 namespace ventris {
 

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "backend/elementary.h"
-#include "backend/transfer.h"
+#include "backend/device/elementary.h"
+#include "backend/device/transfer.h"
 #include "model/batch_stage.h"
 #include "model/packed_pairs.h"
 #include "model/search/search_models.h"

@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "backend/context.h"
+#include "backend/device/context.h"
 #include "model/packed_pairs.h"
 #include "model/search/beam_search.h"
 

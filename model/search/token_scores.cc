@@ -3,9 +3,9 @@
 
 #include <algorithm>
 
-#include "backend/repetition_penalty.h"
-#include "backend/top_k.h"
-#include "backend/transfer.h"
+#include "backend/device/transfer.h"
+#include "backend/ops/repetition_penalty.h"
+#include "backend/ops/top_k.h"
 
 namespace ventris {
 

@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "backend/arena.h"
-#include "backend/context.h"
+#include "backend/device/arena.h"
+#include "backend/device/context.h"
 #include "model/search/beam_search.h"
 #include "model/search/sampling.h"
 #include "model/search/search_models.h"

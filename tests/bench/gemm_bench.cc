@@ -10,8 +10,8 @@
 #include <dnnl.hpp>
 #include <string>
 
-#include "backend/arena.h"
-#include "backend/thread_pool.h"
+#include "backend/device/arena.h"
+#include "backend/device/thread_pool.h"
 
 namespace ventris {
 namespace {

@@ -16,12 +16,12 @@
 #include <string>
 #include <vector>
 
-#include "backend/add.h"
-#include "backend/context.h"
-#include "backend/device.h"
-#include "backend/gemm.h"
-#include "backend/profile.h"
-#include "backend/transfer.h"
+#include "backend/device/context.h"
+#include "backend/device/device.h"
+#include "backend/device/profile.h"
+#include "backend/device/transfer.h"
+#include "backend/ops/add.h"
+#include "backend/ops/gemm.h"
 
 namespace ventris {
 namespace {

@@ -139,7 +139,7 @@ class AttentionInNumbers(unittest.TestCase):
         self.assertEqual(self.compared, set(self.rows))
 
     def test_it_is_the_example_of_the_test_in_cpp(self):
-        source = (ROOT / "tests/backend/attention_test.cc").read_text(encoding="utf-8")
+        source = (ROOT / "tests/backend/cpu/attention_test.cc").read_text(encoding="utf-8")
         body = source.partition("TEST(Attention, GivesTheWorkedExampleOfTheTextbooks)")[2].partition("\nTEST(")[0]
 
         def array(name):

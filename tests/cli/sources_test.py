@@ -57,12 +57,12 @@ COMMON = {"data/error.h", "trainer/text.h"}
 
 # Headers whose functions are defined in files of other names: which files, and why.
 SHARED_HEADERS = {
-    "backend/attention_cuda.h": (r"backend/attention_\w+_cuda\.cu", "kernels for forward, backward and tensor cores compile apart"),
-    "backend/cpu_kernels.h": (r"backend/instruction_set\.cc", "which table is in use is chosen with the set of instructions"),
+    "backend/cuda/attention.h": (r"backend/attention_\w+_cuda\.cu", "kernels for forward, backward and tensor cores compile apart"),
+    "backend/cpu/kernel_table.h": (r"backend/instruction_set\.cc", "which table is in use is chosen with the set of instructions"),
     "backend/cuda/launch.cuh": (r"backend/context_cuda\.cu", "the stream is that of the context"),
-    "backend/device_cuda.h": (r"backend/context_cuda\.cu", "the device is a part of the context"),
-    "backend/kernels_cpu.h": (r"backend/\w+_cpu\.cc", "the kernels of all operations, which one table holds"),
-    "backend/kernels_cuda.h": (r"backend/\w+_cuda\.cu", "likewise"),
+    "backend/device/device_cuda.h": (r"backend/context_cuda\.cu", "the device is a part of the context"),
+    "backend/cpu/kernels.h": (r"backend/\w+_cpu\.cc", "the kernels of all operations, which one table holds"),
+    "backend/cuda/kernels.h": (r"backend/\w+_cuda\.cu", "likewise"),
     "comm/communicator.h": (r"comm/(no_)?(mpi|nccl)/\w+\.cc", "the transport is that of the build"),
     "comm/nccl_library.h": (r"comm/(no_)?nccl/\w+\.cc", "likewise"),
     "comm/mpi_environment.h": (r"comm/(no_)?mpi/\w+\.cc", "likewise"),
@@ -233,7 +233,7 @@ class Sources(unittest.TestCase):
                 headers.setdefault(function, set()).add(path)
         for path, lines in sources():
             stem = path.rpartition(".")[0]
-            # backend/add_cuda.cu belongs to backend/add_cuda.h and to backend/cuda/add.cuh.
+            # backend/cuda/add.cu belongs to backend/add_cuda.h and to backend/cuda/add.cuh.
             own = {stem + ".h", re.sub(r"(\w+)_cuda$", r"cuda/\1.cuh", stem)}
             for function in functions(lines, "{") if path.endswith((".cc", ".cu")) else ():
                 of = headers.get(function, set())

@@ -9,7 +9,7 @@
 #include <thread>
 #include <vector>
 
-#include "backend/error.h"
+#include "backend/device/error.h"
 #include "comm/affinity.h"
 #include "tests/comm/rank_test.h"
 

@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "backend/context.h"
-#include "backend/error.h"
+#include "backend/device/context.h"
+#include "backend/device/error.h"
 #include "tests/comm/rank_test.h"
 #include "tests/support/tolerance.h"
 

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "backend/context.h"
+#include "backend/device/context.h"
 #include "model/transformer_parameters.h"
 #include "tests/comm/rank_test.h"
 #include "tests/support/tiny_run.h"

@@ -3,7 +3,7 @@
 
 #include <optional>
 
-#include "backend/error.h"
+#include "backend/device/error.h"
 #include "comm/tree_sum.h"
 #include "tests/comm/rank_test.h"
 #include "tests/support/tiny_run.h"

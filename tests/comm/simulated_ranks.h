@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
-#include "backend/add.h"
-#include "backend/error.h"
+#include "backend/device/error.h"
+#include "backend/ops/add.h"
 #include "comm/communicator.h"
 #include "comm/tree_sum.h"
 

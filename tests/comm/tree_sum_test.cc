@@ -7,8 +7,8 @@
 #include <memory>
 #include <vector>
 
-#include "backend/context.h"
-#include "backend/error.h"
+#include "backend/device/context.h"
+#include "backend/device/error.h"
 #include "comm/shard_plan.h"
 #include "comm/tree_reducer.h"
 #include "tests/comm/rank_test.h"

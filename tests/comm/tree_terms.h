@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "backend/tensor.h"
+#include "backend/device/tensor.h"
 
 /// What the tests of sums in the order of a tree add, and the result.
 namespace ventris::testing {

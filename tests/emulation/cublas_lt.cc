@@ -9,7 +9,7 @@
 #include <map>
 #include <vector>
 
-#include "backend/dtype.h"
+#include "backend/device/dtype.h"
 #include "tests/emulation/controls.h"
 
 struct EmulatedBlas {};

@@ -3,7 +3,7 @@
 
 #include <cstdio>
 
-#include "backend/device.h"
+#include "backend/device/device.h"
 #include "data/files/hdf5_child.h"
 
 /// Runs the tests on the first CUDA device, and skips them all where there is none that works.

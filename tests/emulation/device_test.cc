@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "backend/device.h"
+#include "backend/device/device.h"
 
 #include <gtest/gtest.h>
 
 #include <cstring>
 #include <numeric>
 
-#include "backend/transfer.h"
+#include "backend/device/transfer.h"
 #include "tests/emulation/controls.h"
 #include "tests/emulation/device_buffer.h"
 

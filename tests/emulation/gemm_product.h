@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "backend/gemm.h"
+#include "backend/ops/gemm.h"
 #include "tests/emulation/device_buffer.h"
 #include "tests/support/operands.h"
 

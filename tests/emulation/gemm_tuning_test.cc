@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "backend/gemm_choices.h"
+#include "backend/ops/gemm_choices.h"
 #include "tests/emulation/controls.h"
 #include "tests/emulation/gemm_product.h"
 #include "tests/emulation/timed_products.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The gradients of weight and bias on the emulated device: in one product where that is measured to be
 // faster, else by two kernels.
-#include "backend/linear_backward.h"
+#include "backend/ops/linear_backward.h"
 
 #include <cublasLt.h>
 #include <gtest/gtest.h>
@@ -11,8 +11,8 @@
 #include <set>
 #include <string>
 
-#include "backend/column_sums.h"
-#include "backend/gemm_choices.h"
+#include "backend/ops/column_sums.h"
+#include "backend/ops/gemm_choices.h"
 #include "tests/emulation/controls.h"
 #include "tests/emulation/device_buffer.h"
 #include "tests/emulation/timed_products.h"

@@ -19,7 +19,7 @@
 #include <utility>
 #include <vector>
 
-#include "backend/dtype.h"
+#include "backend/device/dtype.h"
 #include "tests/emulation/controls.h"
 #include "tests/emulation/nccl_channels.h"
 #include "tests/emulation/nccl_ranks.h"

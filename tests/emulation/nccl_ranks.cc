@@ -9,7 +9,7 @@
 #include <csignal>
 #include <cstring>
 
-#include "backend/dtype.h"
+#include "backend/device/dtype.h"
 #include "tests/emulation/controls.h"
 
 namespace ventris::emulation {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Phases on the emulated device.
-#include "backend/profile.h"
+#include "backend/device/profile.h"
 
 #include <gtest/gtest.h>
 

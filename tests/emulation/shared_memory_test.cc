@@ -2,8 +2,8 @@
 // What kernels keep in shared memory, by how much of it a multiprocessor has: results are the same.
 #include <gtest/gtest.h>
 
-#include "backend/context_cuda.h"
-#include "backend/resident_blocks.h"
+#include "backend/cuda/resident_blocks.h"
+#include "backend/device/context_cuda.h"
 #include "tests/emulation/controls.h"
 #include "tests/emulation/device_buffer.h"
 #include "tests/support/attention_operands.h"

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "backend/step_graph.h"
+#include "backend/device/step_graph.h"
 
 #include <gtest/gtest.h>
 
-#include "backend/cast.h"
-#include "backend/error.h"
-#include "backend/stopwatch.h"
-#include "backend/transfer.h"
+#include "backend/device/error.h"
+#include "backend/device/stopwatch.h"
+#include "backend/device/transfer.h"
+#include "backend/ops/cast.h"
 #include "tests/emulation/device_buffer.h"
 
 namespace ventris {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "backend/context.h"
+#include "backend/device/context.h"
 #include "tests/emulation/device_buffer.h"
 #include "tests/support/test_device.h"
 

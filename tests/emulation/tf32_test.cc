@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "backend/gemm_choices.h"
+#include "backend/ops/gemm_choices.h"
 #include "tests/emulation/gemm_product.h"
 
 namespace ventris::testing {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "backend/error.h"
+#include "backend/device/error.h"
 #include "launch/command.h"
 #include "launch/parse.h"
 #include "tests/fuzz/harness.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <stdexcept>
 
-#include "backend/error.h"
+#include "backend/device/error.h"
 #include "data/corpus.h"
 #include "data/error.h"
 #include "tests/fuzz/digests.h"

@@ -6,7 +6,7 @@
 
 #include <filesystem>
 
-#include "backend/error.h"
+#include "backend/device/error.h"
 #include "data/error.h"
 #include "tests/fuzz/memory_limit.h"
 

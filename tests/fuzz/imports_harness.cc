@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "backend/error.h"
+#include "backend/device/error.h"
 #include "tests/fuzz/harness.h"
 #include "trainer/exchange/marian_config.h"
 #include "trainer/files/probe.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <string>
 
-#include "backend/error.h"
+#include "backend/device/error.h"
 #include "data/error.h"
 #include "data/mix_plan.h"
 #include "tests/fuzz/harness.h"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <stdexcept>
 
-#include "backend/context.h"
-#include "backend/error.h"
+#include "backend/device/context.h"
+#include "backend/device/error.h"
 #include "data/error.h"
 #include "data/files/hdf5_reader.h"
 #include "tests/fuzz/digests.h"

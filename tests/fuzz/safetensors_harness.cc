@@ -3,8 +3,8 @@
 
 #include <stdexcept>
 
-#include "backend/context.h"
-#include "backend/error.h"
+#include "backend/device/context.h"
+#include "backend/device/error.h"
 #include "data/error.h"
 #include "tests/fuzz/digests.h"
 #include "tests/fuzz/harness.h"

@@ -72,10 +72,10 @@ class LintTest(unittest.TestCase):
 
     def test_format(self):
         self.write("data/sum.cc", SOURCE)
-        self.write("backend/add_cuda.cu", "int a = 1;\n")
+        self.write("backend/cuda/add.cu", "int a = 1;\n")
         self.assert_passes("format")
-        self.write("backend/add_cuda.cu", "int a = 1;\nint b=2;\n")
-        self.assert_finds("format", "backend/add_cuda.cu:2:")
+        self.write("backend/cuda/add.cu", "int a = 1;\nint b=2;\n")
+        self.assert_finds("format", "backend/cuda/add.cu:2:")
 
     def test_files_that_git_knows_and_new_ones_are_looked_at_and_ignored_ones_are_not(self):
         self.git("init", "-q")
@@ -164,7 +164,7 @@ class LintTest(unittest.TestCase):
     def write_build(self, registers=32, spilled=0, nvcc="13.0.88"):
         folder = self.tree / "build/release"
         object_file = "backend/CMakeFiles/ventris_cuda_kernels.dir/add_cuda.cu.o"
-        entry = {"directory": str(folder), "file": "backend/add_cuda.cu", "command": f"nvcc -c add_cuda.cu -o {object_file}"}
+        entry = {"directory": str(folder), "file": "backend/cuda/add.cu", "command": f"nvcc -c add_cuda.cu -o {object_file}"}
         self.write("build/release/compile_commands.json", json.dumps([entry]))
         self.write("build/release/CMakeFiles/3.25.1/CMakeCUDACompiler.cmake", f'set(CMAKE_CUDA_COMPILER_VERSION "{nvcc}")\n')
         self.write(f"build/release/{object_file}.ptxas", REPORT.format(registers=registers, spilled=spilled))

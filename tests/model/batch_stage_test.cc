@@ -6,7 +6,7 @@
 
 #include <cmath>
 
-#include "backend/error.h"
+#include "backend/device/error.h"
 #include "tests/support/tiny_model.h"
 
 namespace ventris {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "backend/error.h"
+#include "backend/device/error.h"
 #include "model/parameters.h"
 #include "tests/support/tiny_model.h"
 

@@ -10,7 +10,7 @@
 #include <tuple>
 #include <vector>
 
-#include "backend/instruction_set.h"
+#include "backend/device/instruction_set.h"
 #include "model/search/beam_search.h"
 #include "tests/support/tiny_model.h"
 

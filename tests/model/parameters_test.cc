@@ -5,7 +5,7 @@
 #include <cmath>
 #include <set>
 
-#include "backend/error.h"
+#include "backend/device/error.h"
 #include "model/parameters.h"
 #include "model/transformer_config.h"
 #include "model/transformer_parameters.h"

@@ -7,9 +7,9 @@
 #include <cstring>
 #include <vector>
 
-#include "backend/adam.h"
-#include "backend/global_norm.h"
-#include "backend/update_plan.h"
+#include "backend/ops/adam.h"
+#include "backend/ops/global_norm.h"
+#include "backend/ops/update_plan.h"
 #include "model/packed_parameters.h"
 #include "tests/support/tiny_model.h"
 

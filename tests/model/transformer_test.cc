@@ -6,8 +6,8 @@
 #include <cmath>
 #include <map>
 
-#include "backend/error.h"
-#include "backend/gemm.h"
+#include "backend/device/error.h"
+#include "backend/ops/gemm.h"
 #include "model/flop_count.h"
 #include "tests/support/tiny_model.h"
 #include "tests/support/tolerance.h"

@@ -4,7 +4,7 @@
 
 #include <cstdio>
 
-#include "backend/error.h"
+#include "backend/device/error.h"
 #include "comm/nccl_library.h"
 
 /// Prints the versions of cuBLASLt and NCCL that the program would run with, which opens them; needs no

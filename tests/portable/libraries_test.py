@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The program loads no library that it has no use for: HDF5 is linked statically, without its drivers for files on the network
-(cmake/dependencies.cmake), and libraries of CUDA are opened when a device is used (backend/shared_library.h). Ends with 1 and the names of
+(cmake/dependencies.cmake), and libraries of CUDA are opened when a device is used (backend/device/shared_library.h). Ends with 1 and the names of
 those that it asks for all the same."""
 
 import argparse

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "backend/attention.h"
+#include "backend/ops/attention.h"
 #include "tests/support/attention_reference.h"
 #include "tests/support/operands.h"
 

@@ -16,8 +16,8 @@ inline std::vector<int32_t> offsets_of(const std::vector<int>& lengths) {
   return offsets;
 }
 
-/// The formulas of backend/attention.h, element by element in f64. Matrices are contiguous, heads * d_head
-/// columns wide; what has no sentence stays zero.
+/// The formulas of backend/ops/attention.h, element by element in f64. Matrices are contiguous, heads *
+/// d_head columns wide; what has no sentence stays zero.
 struct AttentionReference {
   // Inputs. `dropout` has a position on the host.
   std::vector<double> query, key, value, d_out;

@@ -6,7 +6,7 @@
 #include <random>
 #include <vector>
 
-#include "backend/tensor.h"
+#include "backend/device/tensor.h"
 
 namespace ventris::testing {
 

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "backend/dtype.h"
+#include "backend/device/dtype.h"
 
 namespace ventris::testing {
 

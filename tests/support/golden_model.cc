@@ -8,7 +8,7 @@
 #include <stdexcept>
 #include <vector>
 
-#include "backend/adam.h"
+#include "backend/ops/adam.h"
 #include "tests/support/golden_file.h"
 #include "tests/support/source_dir.h"
 #include "tests/support/tiny_model.h"

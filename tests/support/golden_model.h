@@ -4,8 +4,8 @@
 #include <cmath>
 #include <string>
 
-#include "backend/context.h"
-#include "backend/dtype.h"
+#include "backend/device/context.h"
+#include "backend/device/dtype.h"
 
 // The whole model against PyTorch (tests/golden/make_transformer_golden.py), on any device.
 

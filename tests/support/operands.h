@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "backend/transfer.h"
+#include "backend/device/transfer.h"
 #include "tests/support/compare.h"
 #include "tests/support/test_device.h"
 

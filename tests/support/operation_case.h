@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "backend/dtype.h"
+#include "backend/device/dtype.h"
 #include "tests/support/test_device.h"
 
 /// What one test of an operation varies. The tests of tests/backend/operations run once for each case, on the

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <vector>
 
-#include "backend/arena.h"
-#include "backend/packed_gemm.h"
+#include "backend/device/arena.h"
+#include "backend/ops/packed_gemm.h"
 #include "tests/support/device_buffer.h"
 
 namespace ventris::testing {

@@ -3,7 +3,7 @@
 
 #include <cstddef>
 
-#include "backend/context.h"
+#include "backend/device/context.h"
 
 /// The device on which a program tests operations: every program that links tests/backend/operations defines
 /// these for its own.

@@ -8,7 +8,7 @@
 #include <thread>
 #include <vector>
 
-#include "backend/error.h"
+#include "backend/device/error.h"
 #include "comm/communicator.h"
 
 namespace ventris::testing {

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "backend/context.h"
-#include "backend/transfer.h"
+#include "backend/device/context.h"
+#include "backend/device/transfer.h"
 #include "model/batch_stage.h"
 #include "model/gradients_ready.h"
 #include "model/packed_pairs.h"

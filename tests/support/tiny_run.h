@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "backend/context.h"
+#include "backend/device/context.h"
 #include "comm/communicator.h"
 #include "data/prepare.h"
 #include "model/parameters.h"

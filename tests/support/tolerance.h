@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "backend/tolerance.h"
+#include "backend/ops/tolerance.h"
 
 namespace ventris::testing {
 

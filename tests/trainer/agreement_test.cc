@@ -6,7 +6,7 @@
 #include <exception>
 #include <string>
 
-#include "backend/error.h"
+#include "backend/device/error.h"
 #include "data/corpus.h"
 #include "tests/support/thread_ranks.h"
 #include "tests/support/tiny_run.h"

@@ -10,7 +10,7 @@
 #include <limits>
 #include <thread>
 
-#include "backend/error.h"
+#include "backend/device/error.h"
 #include "data/error.h"
 #include "data/files/temporary_name.h"
 #include "tests/trainer/small_model.h"

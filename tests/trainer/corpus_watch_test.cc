@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "backend/error.h"
+#include "backend/device/error.h"
 #include "tests/trainer/training_fixture.h"
 #include "trainer/files/run_folder.h"
 #include "trainer/training_run.h"

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "backend/error.h"
+#include "backend/device/error.h"
 
 namespace ventris {
 namespace {

@@ -2,7 +2,7 @@
 // train --ema and the choice of the best checkpoint.
 #include <gtest/gtest.h>
 
-#include "backend/moving_average.h"
+#include "backend/ops/moving_average.h"
 #include "tests/trainer/training_fixture.h"
 #include "trainer/files/model_files.h"
 #include "trainer/files/run_folder.h"

@@ -8,8 +8,8 @@
 #include <memory>
 #include <random>
 
-#include "backend/context.h"
-#include "backend/error.h"
+#include "backend/device/context.h"
+#include "backend/device/error.h"
 #include "comm/affinity.h"
 #include "tests/support/thread_ranks.h"
 

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "backend/error.h"
+#include "backend/device/error.h"
 #include "trainer/train_options.h"
 
 namespace ventris {

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "backend/context.h"
+#include "backend/device/context.h"
 #include "data/demo_corpus/phrases.h"
 #include "data/text/tokenizer_pair.h"
 #include "data/text/tokenizer_training.h"

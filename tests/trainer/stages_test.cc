@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "backend/error.h"
+#include "backend/device/error.h"
 #include "data/corpus.h"
 #include "data/error.h"
 #include "data/mix_plan.h"

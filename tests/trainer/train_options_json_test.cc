@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "backend/error.h"
+#include "backend/device/error.h"
 
 namespace ventris {
 namespace {

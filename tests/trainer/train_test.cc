@@ -16,7 +16,7 @@
 #include <thread>
 #include <utility>
 
-#include "backend/error.h"
+#include "backend/device/error.h"
 #include "data/corpus.h"
 #include "data/files/json_text.h"
 #include "tests/trainer/small_model.h"

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "backend/context.h"
+#include "backend/device/context.h"
 #include "comm/communicator.h"
 #include "tests/support/tiny_run.h"
 #include "trainer/trainer.h"

@@ -10,10 +10,10 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
-#include "backend/context.h"
-#include "backend/device.h"
-#include "backend/error.h"
-#include "backend/transfer.h"
+#include "backend/device/context.h"
+#include "backend/device/device.h"
+#include "backend/device/error.h"
+#include "backend/device/transfer.h"
 #include "comm/communicator.h"
 #include "comm/mpi_environment.h"
 #include "comm/nccl_library.h"

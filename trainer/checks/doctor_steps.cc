@@ -8,9 +8,9 @@
 #include <cmath>
 #include <random>
 
-#include "backend/dtype.h"
-#include "backend/error.h"
-#include "backend/transfer.h"
+#include "backend/device/dtype.h"
+#include "backend/device/error.h"
+#include "backend/device/transfer.h"
 #include "comm/communicator.h"
 #include "model/packed_pairs.h"
 #include "model/transformer.h"

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "backend/context.h"
+#include "backend/device/context.h"
 #include "model/transformer_config.h"
 
 namespace ventris {

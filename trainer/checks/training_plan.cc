@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "backend/error.h"
+#include "backend/device/error.h"
 #include "comm/shard_plan.h"
 #include "comm/tree_sum.h"
 #include "model/batch_stage.h"

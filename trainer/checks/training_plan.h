@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "backend/arena.h"
+#include "backend/device/arena.h"
 #include "model/micro_batch.h"
 #include "model/transformer_config.h"
 #include "trainer/train_options.h"

@@ -8,9 +8,9 @@
 #include <utility>
 #include <vector>
 
-#include "backend/embedding.h"
-#include "backend/error.h"
-#include "backend/int8_scale.h"
+#include "backend/device/error.h"
+#include "backend/ops/embedding.h"
+#include "backend/ops/int8_scale.h"
 #include "data/files/atomic_file.h"
 #include "data/files/json_text.h"
 #include "trainer/exchange/export_formats.h"

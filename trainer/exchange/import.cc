@@ -9,7 +9,7 @@
 #include <numeric>
 #include <vector>
 
-#include "backend/error.h"
+#include "backend/device/error.h"
 #include "data/files/atomic_file.h"
 #include "data/files/file_io.h"
 #include "data/files/hdf5_reader.h"

@@ -13,7 +13,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "backend/error.h"
+#include "backend/device/error.h"
 #include "trainer/files/json_value.h"
 
 namespace ventris {

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "backend/error.h"
+#include "backend/device/error.h"
 #include "model/transformer_parameters.h"
 
 namespace ventris {

@@ -5,8 +5,8 @@
 #include <optional>
 #include <type_traits>
 
-#include "backend/error.h"
-#include "backend/transfer.h"
+#include "backend/device/error.h"
+#include "backend/device/transfer.h"
 #include "data/files/element_type.h"
 #include "data/files/hdf5_reader.h"
 #include "data/files/hdf5_writer.h"

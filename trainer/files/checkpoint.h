@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "backend/tensor.h"
-#include "backend/transfer.h"
+#include "backend/device/tensor.h"
+#include "backend/device/transfer.h"
 #include "data/files/hdf5_reader.h"
 #include "model/parameters.h"
 #include "model/transformer_config.h"

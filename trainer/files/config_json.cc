@@ -11,7 +11,7 @@
 #include <string_view>
 #include <type_traits>
 
-#include "backend/error.h"
+#include "backend/device/error.h"
 #include "data/files/json_text.h"
 #include "trainer/files/json_text.h"
 #include "trainer/files/json_value.h"

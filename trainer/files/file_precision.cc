@@ -6,8 +6,8 @@
 #include <cmath>
 #include <cstring>
 
-#include "backend/error.h"
-#include "backend/int8_scale.h"
+#include "backend/device/error.h"
+#include "backend/ops/int8_scale.h"
 #include "model/transformer_parameters.h"
 
 namespace ventris {

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "backend/dtype.h"
+#include "backend/device/dtype.h"
 #include "data/files/element_type.h"
 #include "model/parameters.h"
 #include "trainer/files/model_arrays.h"
@@ -46,7 +46,7 @@ Outputs outputs_of(const LogicalParameter& parameter);
 /// The shape of the scales, [rows, 1] or [1, columns]: the matrix divided by them is one of q.
 std::vector<int64_t> shape_of_scales(const LogicalParameter& parameter);
 
-/// A matrix as scale * q, with the scales of backend/int8_scale.h.
+/// A matrix as scale * q, with the scales of backend/ops/int8_scale.h.
 struct Int8Matrix {
   std::vector<int8_t> values;  // [rows, columns]: q, from -127 to 127
   std::vector<float> scales;   // of each output

@@ -16,7 +16,7 @@
 #include <string_view>
 #include <utility>
 
-#include "backend/error.h"
+#include "backend/device/error.h"
 #include "trainer/files/json_text.h"
 #include "trainer/files/json_value.h"
 #include "trainer/files/metric_events.h"

@@ -3,7 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "backend/error.h"
+#include "backend/device/error.h"
 #include "data/error.h"
 #include "trainer/files/json_text.h"
 #include "trainer/files/json_value.h"

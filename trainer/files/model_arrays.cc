@@ -5,7 +5,7 @@
 #include <cmath>
 #include <string_view>
 
-#include "backend/error.h"
+#include "backend/device/error.h"
 #include "model/transformer_parameters.h"
 #include "trainer/files/sound_state.h"
 

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "backend/transfer.h"
+#include "backend/device/transfer.h"
 #include "model/parameters.h"
 
 namespace ventris {

@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <vector>
 
-#include "backend/error.h"
+#include "backend/device/error.h"
 #include "data/files/atomic_file.h"
 #include "data/files/file_io.h"
 #include "trainer/files/config_json.h"

@@ -7,8 +7,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "backend/error.h"
-#include "backend/transfer.h"
+#include "backend/device/error.h"
+#include "backend/device/transfer.h"
 #include "data/files/digest.h"
 
 namespace ventris {

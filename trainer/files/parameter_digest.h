@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "backend/tensor.h"
+#include "backend/device/tensor.h"
 #include "model/parameters.h"
 
 namespace ventris {

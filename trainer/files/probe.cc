@@ -6,8 +6,8 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 
-#include "backend/error.h"
-#include "backend/transfer.h"
+#include "backend/device/error.h"
+#include "backend/device/transfer.h"
 #include "data/files/json_text.h"
 #include "model/batch_stage.h"
 #include "model/packed_pairs.h"

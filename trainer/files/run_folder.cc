@@ -12,7 +12,7 @@
 #include <string_view>
 #include <utility>
 
-#include "backend/error.h"
+#include "backend/device/error.h"
 #include "data/files/atomic_file.h"
 #include "data/files/file_format.h"
 #include "data/files/file_io.h"

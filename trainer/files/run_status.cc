@@ -8,7 +8,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "backend/error.h"
+#include "backend/device/error.h"
 #include "data/files/json_text.h"
 #include "trainer/files/json_text.h"
 #include "trainer/files/json_value.h"

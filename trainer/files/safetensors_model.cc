@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "backend/error.h"
+#include "backend/device/error.h"
 #include "data/files/atomic_file.h"
 #include "data/files/file_io.h"
 #include "data/files/safetensors.h"

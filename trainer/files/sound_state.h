@@ -4,7 +4,7 @@
 #include <span>
 #include <string>
 
-#include "backend/error.h"
+#include "backend/device/error.h"
 
 // A state that training cannot produce is not sound: it is neither written nor resumed. Each function returns
 // its first fault, as "NaN or Inf in /adam/m", or "" if it is sound.

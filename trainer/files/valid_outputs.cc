@@ -9,7 +9,7 @@
 #include <system_error>
 #include <utility>
 
-#include "backend/error.h"
+#include "backend/device/error.h"
 #include "data/files/file_io.h"
 #include "trainer/files/model_files.h"
 

@@ -6,7 +6,7 @@
 #include <cstring>
 #include <vector>
 
-#include "backend/error.h"
+#include "backend/device/error.h"
 #include "data/files/element_type.h"
 #include "data/files/file_format.h"
 #include "data/files/hdf5_reader.h"

@@ -6,7 +6,7 @@
 #include <set>
 #include <string>
 
-#include "backend/context.h"
+#include "backend/device/context.h"
 #include "data/text/tokenizer_pair.h"
 #include "model/parameters.h"
 #include "model/transformer_config.h"

@@ -6,7 +6,7 @@
 #include <numeric>
 #include <utility>
 
-#include "backend/error.h"
+#include "backend/device/error.h"
 #include "comm/communicator.h"
 #include "data/files/json_text.h"
 #include "data/scores/unspaced_text.h"

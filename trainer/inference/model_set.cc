@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "backend/error.h"
+#include "backend/device/error.h"
 #include "data/files/file_io.h"
 
 namespace ventris {

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "backend/error.h"
+#include "backend/device/error.h"
 #include "comm/communicator.h"
 #include "model/search/target_scores.h"
 #include "trainer/files/marks.h"

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "backend/context.h"
+#include "backend/device/context.h"
 #include "trainer/inference/model_set.h"
 
 namespace ventris {

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <iterator>
 
-#include "backend/error.h"
+#include "backend/device/error.h"
 #include "comm/communicator.h"
 #include "trainer/inference/work_sharing.h"
 

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "backend/context.h"
+#include "backend/device/context.h"
 #include "model/search/beam_search.h"
 #include "trainer/inference/model_set.h"
 

@@ -6,7 +6,7 @@
 #include <numeric>
 #include <string>
 
-#include "backend/error.h"
+#include "backend/device/error.h"
 #include "comm/communicator.h"
 
 namespace ventris {

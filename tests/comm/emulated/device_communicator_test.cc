@@ -8,11 +8,11 @@
 #include <string>
 #include <vector>
 
-#include "backend/context.h"
 #include "backend/cuda/launch.cuh"
-#include "backend/error.h"
-#include "backend/step_graph.h"
-#include "backend/transfer.h"
+#include "backend/device/context.h"
+#include "backend/device/error.h"
+#include "backend/device/step_graph.h"
+#include "backend/device/transfer.h"
 #include "comm/gradient_reducer.h"
 #include "comm/rank_device.h"
 #include "comm/tree_reducer.h"

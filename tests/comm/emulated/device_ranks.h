@@ -9,10 +9,10 @@
 #include <string>
 #include <vector>
 
-#include "backend/context.h"
 #include "backend/cuda/launch.cuh"
-#include "backend/error.h"
-#include "backend/transfer.h"
+#include "backend/device/context.h"
+#include "backend/device/error.h"
+#include "backend/device/transfer.h"
 #include "comm/communicator.h"
 #include "tests/comm/rank_test.h"
 #include "tests/emulation/controls.h"

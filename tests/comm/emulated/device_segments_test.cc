@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "backend/step_graph.h"
+#include "backend/device/step_graph.h"
 #include "comm/gradient_reducer.h"
 #include "comm/shard_plan.h"
 #include "tests/comm/emulated/device_ranks.h"

@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <tuple>
 
-#include "backend/error.h"
+#include "backend/device/error.h"
 #include "data/corpus_writer.h"
 #include "model/transformer.h"
 #include "tests/support/tiny_run.h"

@@ -8,7 +8,7 @@
 #include <cmath>
 #include <span>
 
-#include "backend/error.h"
+#include "backend/device/error.h"
 #include "data/error.h"
 #include "tests/trainer/small_model.h"
 #include "trainer/exchange/import.h"

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "backend/error.h"
+#include "backend/device/error.h"
 #include "tests/trainer/small_model.h"
 #include "trainer/exchange/marian_names.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
-#include "backend/error.h"
+#include "backend/device/error.h"
 #include "data/demo_corpus/phrases.h"
 #include "data/text/tokenizer_training.h"
 #include "tests/trainer/small_model.h"

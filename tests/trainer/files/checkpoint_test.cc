@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "backend/error.h"
+#include "backend/device/error.h"
 #include "data/error.h"
 #include "tests/trainer/small_model.h"
 #include "trainer/files/run_folder.h"

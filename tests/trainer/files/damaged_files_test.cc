@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <functional>
 
-#include "backend/error.h"
+#include "backend/device/error.h"
 #include "data/corpus.h"
 #include "data/demo_corpus/phrases.h"
 #include "data/error.h"

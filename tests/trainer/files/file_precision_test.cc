@@ -7,7 +7,7 @@
 #include <cmath>
 #include <limits>
 
-#include "backend/error.h"
+#include "backend/device/error.h"
 #include "tests/trainer/small_model.h"
 #include "trainer/exchange/export.h"
 #include "trainer/files/parameter_digest.h"

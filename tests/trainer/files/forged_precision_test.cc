@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 
-#include "backend/error.h"
+#include "backend/device/error.h"
 #include "data/error.h"
 #include "data/files/element_type.h"
 #include "data/files/hdf5_writer.h"

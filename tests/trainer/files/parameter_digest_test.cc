@@ -7,7 +7,7 @@
 #include <cstring>
 #include <map>
 
-#include "backend/error.h"
+#include "backend/device/error.h"
 #include "data/files/hdf5_reader.h"
 #include "data/files/hdf5_writer.h"
 #include "tests/trainer/small_model.h"

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <limits>
 
-#include "backend/error.h"
+#include "backend/device/error.h"
 #include "data/files/element_type.h"
 #include "data/files/hdf5_reader.h"
 #include "data/files/hdf5_writer.h"

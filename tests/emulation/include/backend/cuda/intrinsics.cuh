@@ -8,7 +8,7 @@
 #include <cstring>
 #include <functional>
 
-#include "backend/dtype.h"
+#include "backend/device/dtype.h"
 #include "tests/emulation/block.h"
 #include "tests/emulation/runtime.h"
 
