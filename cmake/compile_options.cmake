@@ -40,7 +40,7 @@ if(VENTRIS_SANITIZE)
   target_link_options(ventris_options INTERFACE -fsanitize=${VENTRIS_SANITIZE})
   if(VENTRIS_SANITIZE MATCHES "undefined")
     # The check of vptr opens a pipe to read memory, and takes its failure for a wrong object: the process that reads an HDF5 file
-    # may open no more descriptors (data/files/hdf5_child.cc).
+    # may open no more descriptors (data/io/hdf5_child.cc).
     target_compile_options(ventris_options INTERFACE -fno-sanitize-recover=all -fno-sanitize=vptr)
   endif()
 endif()

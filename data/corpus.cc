@@ -7,8 +7,8 @@
 #include "data/corpus_arrays.h"
 #include "data/corpus_format.h"
 #include "data/error.h"
-#include "data/files/file_format.h"
-#include "data/files/parallel_pieces.h"
+#include "data/io/file_format.h"
+#include "data/io/parallel_pieces.h"
 
 namespace ventris::data {
 

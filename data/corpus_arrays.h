@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "data/corpus.h"
-#include "data/files/element_type.h"
-#include "data/files/hdf5_reader.h"
-#include "data/files/mapped_file.h"
+#include "data/io/element_type.h"
+#include "data/io/hdf5_reader.h"
+#include "data/io/mapped_file.h"
 
 // Private to data/: the arrays of a corpus file.
 

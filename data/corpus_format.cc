@@ -7,7 +7,7 @@
 #include <stdexcept>
 
 #include "data/error.h"
-#include "data/files/json_text.h"
+#include "data/io/json_text.h"
 
 namespace ventris::data {
 namespace {

@@ -10,10 +10,10 @@
 #include <variant>
 
 #include "data/corpus_format.h"
-#include "data/files/element_type.h"
-#include "data/files/file_format.h"
-#include "data/files/hdf5_writer.h"
-#include "data/files/spool_file.h"
+#include "data/io/element_type.h"
+#include "data/io/file_format.h"
+#include "data/io/hdf5_writer.h"
+#include "data/io/spool_file.h"
 
 namespace ventris::data {
 namespace {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "data/files/digest.h"
+#include "data/io/digest.h"
 #include "data/prepare.h"
 #include "data/text/text_reader.h"
 

@@ -14,8 +14,8 @@
 
 #include "data/corpus.h"
 #include "data/error.h"
-#include "data/files/atomic_file.h"
-#include "data/files/file_io.h"
+#include "data/io/atomic_file.h"
+#include "data/io/file_io.h"
 #include "data/text/tokenizer_training.h"
 
 namespace ventris::data {

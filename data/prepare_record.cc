@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "data/corpus_writer.h"
-#include "data/files/file_io.h"
-#include "data/files/json_text.h"
+#include "data/io/file_io.h"
+#include "data/io/json_text.h"
 #include "data/prepare_tokenizer.h"
 
 namespace ventris::data {

@@ -24,7 +24,7 @@
 #include <vector>
 
 #include "data/error.h"
-#include "data/files/file_io.h"
+#include "data/io/file_io.h"
 #include "data/pair_block.h"
 #include "data/pair_reader.h"
 #include "data/prepare_checks.h"

@@ -6,7 +6,7 @@
 #include <limits>
 
 #include "data/error.h"
-#include "data/files/mapped_file.h"
+#include "data/io/mapped_file.h"
 
 namespace ventris::data {
 namespace {

@@ -7,7 +7,7 @@
 #include <cerrno>
 
 #include "backend/device/error.h"
-#include "data/files/file_io.h"
+#include "data/io/file_io.h"
 #include "trainer/signals.h"
 
 namespace ventris {

@@ -5,7 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "data/files/json_text.h"
+#include "data/io/json_text.h"
 #include "launch/output.h"
 
 namespace ventris {

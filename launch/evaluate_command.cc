@@ -7,7 +7,7 @@
 #include <optional>
 
 #include "comm/communicator.h"
-#include "data/files/json_text.h"
+#include "data/io/json_text.h"
 #include "data/scores/unspaced_text.h"
 #include "launch/agreement.h"
 #include "launch/bleu_options.h"

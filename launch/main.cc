@@ -22,7 +22,7 @@
 #include "comm/mpi_environment.h"
 #include "comm/nccl_variables.h"
 #include "data/error.h"
-#include "data/files/hdf5_child.h"
+#include "data/io/hdf5_child.h"
 #include "launch/agreement.h"
 #include "launch/command.h"
 #include "launch/completion.h"

@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "backend/device/error.h"
-#include "data/files/atomic_file.h"
+#include "data/io/atomic_file.h"
 #include "data/mix_plan.h"
 #include "trainer/train_options_json.h"
 

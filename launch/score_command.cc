@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "comm/communicator.h"
-#include "data/files/json_text.h"
+#include "data/io/json_text.h"
 #include "launch/agreement.h"
 #include "launch/command.h"
 #include "launch/decoding_options.h"

@@ -6,7 +6,7 @@
 
 #include "backend/device/error.h"
 #include "comm/communicator.h"
-#include "data/files/file_io.h"
+#include "data/io/file_io.h"
 #include "launch/command.h"
 #include "launch/corpus_faults.h"
 #include "launch/device_notice.h"

@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "backend/device/error.h"
-#include "data/files/json_text.h"
+#include "data/io/json_text.h"
 #include "launch/train_option_table.h"
 #include "trainer/files/json_text.h"
 #include "trainer/train_options_json.h"

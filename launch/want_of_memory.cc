@@ -14,7 +14,7 @@
 #include <system_error>
 
 #include "backend/device/error.h"
-#include "data/files/hdf5_child.h"
+#include "data/io/hdf5_child.h"
 
 namespace ventris {
 namespace {

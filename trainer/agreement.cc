@@ -9,7 +9,7 @@
 
 #include "comm/communicator.h"
 #include "data/corpus.h"
-#include "data/files/json_text.h"
+#include "data/io/json_text.h"
 #include "trainer/train_options_json.h"
 
 namespace ventris {

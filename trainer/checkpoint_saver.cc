@@ -12,7 +12,7 @@
 #include "backend/device/memory_room.h"
 #include "comm/affinity.h"
 #include "data/error.h"
-#include "data/files/atomic_file.h"
+#include "data/io/atomic_file.h"
 #include "trainer/divergence.h"
 #include "trainer/files/run_folder.h"
 #include "trainer/files/sound_state.h"

@@ -9,7 +9,7 @@
 
 #include "backend/device/context.h"
 #include "comm/wait_clock.h"
-#include "data/files/folder_lock.h"
+#include "data/io/folder_lock.h"
 #include "model/parameters.h"
 #include "model/transformer_config.h"
 #include "trainer/files/checkpoint.h"
@@ -21,7 +21,7 @@ namespace ventris {
 double save_timeout();
 
 /// Writes the checkpoints of a run on a thread of rank 0, from a copy on the host, during training. The
-/// thread checks that all numbers are finite, writes the file (data/files/hdf5_writer.h: unnamed, fsync, the
+/// thread checks that all numbers are finite, writes the file (data/io/hdf5_writer.h: unnamed, fsync, the
 /// name, fsync of the folder), reads it again and compares digests; then it records the best and removes old
 /// checkpoints, but never the newest two or the best. If the state is not sound, nothing is written or
 /// removed: the save ends with Error(kDiverged), which names the array and the newest sound checkpoint. The

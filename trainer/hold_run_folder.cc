@@ -6,7 +6,7 @@
 
 #include "backend/device/error.h"
 #include "comm/communicator.h"
-#include "data/files/file_io.h"
+#include "data/io/file_io.h"
 #include "trainer/files/run_folder.h"
 #include "trainer/progress.h"
 #include "trainer/train_options_json.h"

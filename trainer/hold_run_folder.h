@@ -4,7 +4,7 @@
 #include <memory>
 #include <string>
 
-#include "data/files/folder_lock.h"
+#include "data/io/folder_lock.h"
 
 namespace ventris {
 

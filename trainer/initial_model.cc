@@ -6,7 +6,7 @@
 
 #include "backend/device/error.h"
 #include "backend/device/transfer.h"
-#include "data/files/element_type.h"
+#include "data/io/element_type.h"
 #include "trainer/exchange/import.h"
 #include "trainer/files/config_json.h"
 #include "trainer/files/model_files.h"

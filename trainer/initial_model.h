@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "data/corpus.h"
-#include "data/files/hdf5_reader.h"
+#include "data/io/hdf5_reader.h"
 #include "trainer/files/checkpoint.h"
 #include "trainer/files/weights.h"
 #include "trainer/train_options.h"

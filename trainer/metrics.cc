@@ -10,7 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "backend/device/error.h"
-#include "data/files/file_io.h"
+#include "data/io/file_io.h"
 #include "trainer/files/json_text.h"
 #include "trainer/metrics_cut.h"
 #include "trainer/text.h"

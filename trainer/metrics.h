@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "data/files/folder_lock.h"
+#include "data/io/folder_lock.h"
 #include "trainer/files/metric_events.h"
 
 namespace ventris {
@@ -102,7 +102,7 @@ struct ResumedStart {
 };
 
 /// Appends to metrics.jsonl in a run folder: one JSON object a line, with the step, the type of the line,
-/// the time at which it was written (now_utc()) and its format (data/files/file_format.h). docs/metrics.md
+/// the time at which it was written (now_utc()) and its format (data/io/file_format.h). docs/metrics.md
 /// lists the values. A log that was removed meanwhile is restarted, with an event that reports it, unless the
 /// folder was replaced. Throws Error(kIo, kCannotCreate), and data::NewerFormat if a line is of a later
 /// version of the program.

@@ -9,8 +9,8 @@
 #include <nlohmann/json.hpp>
 
 #include "backend/device/error.h"
-#include "data/files/file_io.h"
-#include "data/files/folder_lock.h"
+#include "data/io/file_io.h"
+#include "data/io/folder_lock.h"
 #include "trainer/files/json_text.h"
 #include "trainer/files/json_value.h"
 #include "trainer/files/metric_events.h"

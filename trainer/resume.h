@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "data/files/hdf5_reader.h"
+#include "data/io/hdf5_reader.h"
 #include "model/parameters.h"
 #include "trainer/files/checkpoint.h"
 #include "trainer/optimizer.h"
@@ -33,7 +33,7 @@ struct ResumePoint {
 /// The checkpoint of options.resume, on every rank; rank 0 finds it. With "auto" it is the newest sound one
 /// of the run folder: a damaged one is set aside with a warning. A named file is where the run begins: after
 /// a later save, the same command also resumes from the newest. Half-written files of an earlier run are
-/// removed; `alone` as in data/files/temporary_name.h.
+/// removed; `alone` as in data/io/temporary_name.h.
 ResumePoint find_resume_point(Communicator& communicator, const TrainOptions& options, bool alone,
                               Progress& progress);
 

@@ -13,7 +13,7 @@
 #include "backend/device/instruction_set.h"
 #include "comm/communicator.h"
 #include "comm/mpi_environment.h"
-#include "data/files/json_text.h"
+#include "data/io/json_text.h"
 #include "trainer/files/json_text.h"
 
 namespace ventris {

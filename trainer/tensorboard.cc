@@ -18,8 +18,8 @@
 #include <vector>
 
 #include "backend/device/error.h"
-#include "data/files/file_io.h"
-#include "data/files/json_text.h"
+#include "data/io/file_io.h"
+#include "data/io/json_text.h"
 #include "trainer/files/event_file.h"
 #include "trainer/files/json_text.h"
 #include "trainer/files/json_value.h"

@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "backend/device/error.h"
-#include "data/files/atomic_file.h"
-#include "data/files/file_format.h"
-#include "data/files/json_text.h"
+#include "data/io/atomic_file.h"
+#include "data/io/file_format.h"
+#include "data/io/json_text.h"
 #include "trainer/files/config_json.h"
 #include "trainer/files/json_text.h"
 #include "trainer/files/json_value.h"

@@ -6,7 +6,7 @@
 
 #include "backend/device/device.h"
 #include "backend/device/transfer.h"
-#include "data/files/file_io.h"
+#include "data/io/file_io.h"
 #include "trainer/files/parameter_digest.h"
 #include "trainer/files/run_folder.h"
 #include "trainer/files/run_status.h"

@@ -5,8 +5,8 @@
 #include <unordered_set>
 
 #include "data/demo_corpus/sentences.h"
-#include "data/files/atomic_file.h"
-#include "data/files/file_io.h"
+#include "data/io/atomic_file.h"
+#include "data/io/file_io.h"
 
 namespace ventris::data {
 namespace {

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "data/files/file_io.h"
+#include "data/io/file_io.h"
 #include "data/text/decompressor.h"
 
 // Private to data/.

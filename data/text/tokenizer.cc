@@ -13,8 +13,8 @@
 #include <utility>
 
 #include "data/error.h"
-#include "data/files/atomic_file.h"
-#include "data/files/file_io.h"
+#include "data/io/atomic_file.h"
+#include "data/io/file_io.h"
 #include "data/text/sentencepiece_format.h"
 
 namespace ventris::data {

@@ -12,7 +12,7 @@
 #include <unordered_map>
 
 #include "data/error.h"
-#include "data/files/json_text.h"
+#include "data/io/json_text.h"
 #include "data/text/sentencepiece_format.h"
 #include "data/text/text_reader.h"
 #include "data/text/unicode.h"

@@ -236,7 +236,7 @@ class Docs(unittest.TestCase):
                     yield page, f"{page.name}: {line.strip()}", line.strip()
 
     def newest_formats(self):
-        """{"ventris weights": "2", ...} of data/files/file_format.h and its source."""
+        """{"ventris weights": "2", ...} of data/io/file_format.h and its source."""
         text = "".join((ROOT / "data" / "files" / f"file_format.{end}").read_text(encoding="utf-8") for end in ("h", "cc"))
         return dict(re.findall(r'"(ventris[- ][a-z]+) (\d+)"', text))
 

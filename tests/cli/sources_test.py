@@ -78,7 +78,7 @@ PLACES = {
     r"comm/nccl/.*": r"^comm/nccl/",
     r"(open)?mpi.*": r"^comm/mpi/",
     r"comm/mpi/.*": r"^comm/mpi/",
-    r"(hdf5|H5).*": r"^data/files/hdf5_",
+    r"(hdf5|H5).*": r"^data/io/hdf5_",
     r"sentencepiece.*": r"^data/text/",
     r"dnnl.*|mkldnn.*|oneapi/.*": r"^backend/",
     r"boost/.*": r"\.cc$",

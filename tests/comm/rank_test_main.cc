@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "comm/nccl_variables.h"
-#include "data/files/hdf5_child.h"
+#include "data/io/hdf5_child.h"
 #include "tests/comm/rank_test.h"
 
 #if defined(__SANITIZE_ADDRESS__)

@@ -8,7 +8,7 @@
 
 #include "backend/device/error.h"
 #include "data/corpus.h"
-#include "data/files/json_text.h"
+#include "data/io/json_text.h"
 #include "tests/comm/rank_test.h"
 #include "tests/support/tiny_run.h"
 #include "tests/support/tolerance.h"

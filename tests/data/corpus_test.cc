@@ -8,9 +8,9 @@
 #include <limits>
 #include <optional>
 
-#include "data/files/element_type.h"
-#include "data/files/hdf5_reader.h"
-#include "data/files/hdf5_writer.h"
+#include "data/io/element_type.h"
+#include "data/io/hdf5_reader.h"
+#include "data/io/hdf5_writer.h"
 #include "data/text/tokenizer_training.h"
 #include "tests/data/test_files.h"
 

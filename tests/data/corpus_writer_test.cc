@@ -7,7 +7,7 @@
 #include <algorithm>
 
 #include "data/corpus.h"
-#include "data/files/hdf5_reader.h"
+#include "data/io/hdf5_reader.h"
 #include "data/text/tokenizer_pair.h"
 #include "data/text/tokenizer_training.h"
 #include "tests/data/test_files.h"

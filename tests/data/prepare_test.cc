@@ -10,7 +10,7 @@
 #include <set>
 
 #include "data/corpus.h"
-#include "data/files/hdf5_reader.h"
+#include "data/io/hdf5_reader.h"
 #include "data/ordered_pipeline.h"
 #include "data/text/sentencepiece_format.h"
 #include "data/text/tokenizer_training.h"

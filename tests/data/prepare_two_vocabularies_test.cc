@@ -8,7 +8,7 @@
 
 #include "data/corpus.h"
 #include "data/error.h"
-#include "data/files/hdf5_reader.h"
+#include "data/io/hdf5_reader.h"
 #include "data/prepare.h"
 #include "data/text/sentencepiece_format.h"
 #include "data/text/tokenizer_training.h"

@@ -4,7 +4,7 @@
 #include <cstdio>
 
 #include "backend/device/device.h"
-#include "data/files/hdf5_child.h"
+#include "data/io/hdf5_child.h"
 
 /// Runs the tests on the first CUDA device, and skips them all where there is none that works.
 int main(int argc, char** argv) {

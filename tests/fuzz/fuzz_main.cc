@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "data/files/hdf5_child.h"
+#include "data/io/hdf5_child.h"
 #include "tests/fuzz/harness.h"
 
 extern "C" int LLVMFuzzerInitialize(int* argc, char*** argv) {

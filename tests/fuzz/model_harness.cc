@@ -4,7 +4,7 @@
 #include "backend/device/context.h"
 #include "backend/device/error.h"
 #include "data/error.h"
-#include "data/files/hdf5_reader.h"
+#include "data/io/hdf5_reader.h"
 #include "tests/fuzz/digests.h"
 #include "tests/fuzz/harness.h"
 #include "trainer/files/weights.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "data/files/npz.h"
+#include "data/io/npz.h"
 
 #include <stdexcept>
 

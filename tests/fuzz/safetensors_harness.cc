@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "data/files/safetensors.h"
+#include "data/io/safetensors.h"
 
 #include <stdexcept>
 

@@ -119,7 +119,7 @@ class LintTest(unittest.TestCase):
         self.write("CMakeLists.txt", "add_subdirectory(data)\nadd_subdirectory(tests)\n")
         self.write("tests/CMakeLists.txt", (ROOT / "tests/CMakeLists.txt").read_text(encoding="utf-8"))
         for folder in ("backend", "backend/cuda", "model", "model/search", "comm", "comm/mpi", "comm/nccl", "comm/no_mpi", "comm/no_nccl",
-                       "data", "data/text", "data/files", "data/scores", "data/demo_corpus", "trainer", "trainer/inference",
+                       "data", "data/text", "data/io", "data/scores", "data/demo_corpus", "trainer", "trainer/inference",
                        "trainer/files", "trainer/exchange", "trainer/checks", "launch", "tests"):  # fmt: skip
             self.write(f"{folder}/here.h", "#pragma once\n")
         self.write("data/sum.h", HEADER)
@@ -142,7 +142,7 @@ class LintTest(unittest.TestCase):
             ("model/a.cc", "#include <mpi-ext.h>", "model/a.cc:1: "),
             ("model/a.cc", '#include "backend/cuda/here.h"', "model/a.cc:1: "),
             ("comm/nccl/a.cc", '#include "comm/mpi/here.h"', "comm/nccl/a.cc:1: "),
-            ("data/files/a.cc", '#include "data/scores/here.h"', "data/files/a.cc:1: "),
+            ("data/io/a.cc", '#include "data/scores/here.h"', "data/io/a.cc:1: "),
             ("model/a.hpp", "#pragma once", "'model/a.hpp'"),
             ("model/a.h", long_header, "model/a.h: split it"),
             ("tests/a.cc", 501 * "//\n", "tests/a.cc: split it"),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
-#include "data/files/hdf5_child.h"
+#include "data/io/hdf5_child.h"
 
 /// For tests that read HDF5 files.
 int main(int argc, char** argv) {

@@ -12,7 +12,7 @@
 
 #include "backend/device/error.h"
 #include "data/error.h"
-#include "data/files/temporary_name.h"
+#include "data/io/temporary_name.h"
 #include "tests/trainer/small_model.h"
 #include "trainer/files/run_folder.h"
 

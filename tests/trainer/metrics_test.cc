@@ -11,9 +11,9 @@
 #include <nlohmann/json.hpp>
 
 #include "data/error.h"
-#include "data/files/file_format.h"
-#include "data/files/folder_lock.h"
-#include "data/files/json_text.h"
+#include "data/io/file_format.h"
+#include "data/io/folder_lock.h"
+#include "data/io/json_text.h"
 #include "tests/support/tiny_run.h"
 #include "trainer/files/metrics_reader.h"
 #include "trainer/progress_text.h"

@@ -18,7 +18,7 @@
 
 #include "backend/device/error.h"
 #include "data/corpus.h"
-#include "data/files/json_text.h"
+#include "data/io/json_text.h"
 #include "tests/trainer/small_model.h"
 #include "tests/trainer/training_fixture.h"
 #include "trainer/files/run_folder.h"

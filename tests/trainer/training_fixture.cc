@@ -4,7 +4,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "data/files/json_text.h"
+#include "data/io/json_text.h"
 
 namespace ventris::testing {
 

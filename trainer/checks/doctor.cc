@@ -18,7 +18,7 @@
 #include "comm/mpi_environment.h"
 #include "comm/nccl_library.h"
 #include "comm/rank_device.h"
-#include "data/files/json_text.h"
+#include "data/io/json_text.h"
 #include "trainer/checks/doctor_steps.h"
 #include "trainer/files/json_text.h"
 #include "trainer/host_memory.h"

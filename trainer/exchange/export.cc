@@ -8,10 +8,10 @@
 #include <set>
 
 #include "backend/device/error.h"
-#include "data/files/atomic_file.h"
-#include "data/files/atomic_folder.h"
-#include "data/files/file_format.h"
-#include "data/files/json_text.h"
+#include "data/io/atomic_file.h"
+#include "data/io/atomic_folder.h"
+#include "data/io/file_format.h"
+#include "data/io/json_text.h"
 #include "trainer/exchange/export_formats.h"
 #include "trainer/exchange/marian_names.h"
 #include "trainer/files/export_limits.h"

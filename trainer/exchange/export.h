@@ -10,7 +10,7 @@
 namespace ventris {
 
 /// Writes a model, with a set of probes (trainer/files/probe.h), to `output`: a file (kHdf5, kSafetensors) or
-/// a folder (data/files/atomic_folder.h) that is created if missing. Equal models give equal bytes on one
+/// a folder (data/io/atomic_folder.h) that is created if missing. Equal models give equal bytes on one
 /// machine. The context is on the CPU, the model in f32; its parameters are rounded to the precision. Returns
 /// the files written. Throws Error(kBadConfiguration) for a model that the format cannot express, naming the
 /// setting and a suitable format, and Error(kUsage) for a precision that the format does not have, naming

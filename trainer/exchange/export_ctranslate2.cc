@@ -11,8 +11,8 @@
 #include "backend/device/error.h"
 #include "backend/ops/embedding.h"
 #include "backend/ops/int8_scale.h"
-#include "data/files/atomic_file.h"
-#include "data/files/json_text.h"
+#include "data/io/atomic_file.h"
+#include "data/io/json_text.h"
 #include "trainer/exchange/export_formats.h"
 #include "trainer/files/file_precision.h"
 

@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
-#include "data/files/json_text.h"
-#include "data/files/safetensors.h"
+#include "data/io/json_text.h"
+#include "data/io/safetensors.h"
 #include "trainer/exchange/export_formats.h"
 #include "trainer/files/file_precision.h"
 

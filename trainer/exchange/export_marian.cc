@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "data/files/npz.h"
+#include "data/io/npz.h"
 #include "trainer/exchange/export_formats.h"
 #include "trainer/exchange/marian_names.h"
 

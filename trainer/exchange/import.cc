@@ -10,10 +10,10 @@
 #include <vector>
 
 #include "backend/device/error.h"
-#include "data/files/atomic_file.h"
-#include "data/files/file_io.h"
-#include "data/files/hdf5_reader.h"
-#include "data/files/npz.h"
+#include "data/io/atomic_file.h"
+#include "data/io/file_io.h"
+#include "data/io/hdf5_reader.h"
+#include "data/io/npz.h"
 #include "model/transformer_parameters.h"
 #include "trainer/exchange/marian_config.h"
 #include "trainer/exchange/marian_names.h"

@@ -7,9 +7,9 @@
 
 #include "backend/device/error.h"
 #include "backend/device/transfer.h"
-#include "data/files/element_type.h"
-#include "data/files/hdf5_reader.h"
-#include "data/files/hdf5_writer.h"
+#include "data/io/element_type.h"
+#include "data/io/hdf5_reader.h"
+#include "data/io/hdf5_writer.h"
 #include "model/transformer_parameters.h"
 #include "trainer/files/model_files.h"
 #include "trainer/files/run_folder.h"

@@ -8,7 +8,7 @@
 
 #include "backend/device/tensor.h"
 #include "backend/device/transfer.h"
-#include "data/files/hdf5_reader.h"
+#include "data/io/hdf5_reader.h"
 #include "model/parameters.h"
 #include "model/transformer_config.h"
 #include "trainer/files/training_state.h"

@@ -12,7 +12,7 @@
 #include <type_traits>
 
 #include "backend/device/error.h"
-#include "data/files/json_text.h"
+#include "data/io/json_text.h"
 #include "trainer/files/json_text.h"
 #include "trainer/files/json_value.h"
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "backend/device/dtype.h"
-#include "data/files/element_type.h"
+#include "data/io/element_type.h"
 #include "model/parameters.h"
 #include "trainer/files/model_arrays.h"
 

@@ -6,8 +6,8 @@
 #include <string>
 #include <string_view>
 
-#include "data/files/file_format.h"
-#include "data/files/json_text.h"
+#include "data/io/file_format.h"
+#include "data/io/json_text.h"
 
 namespace ventris {
 

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "backend/device/error.h"
-#include "data/files/atomic_file.h"
-#include "data/files/file_io.h"
+#include "data/io/atomic_file.h"
+#include "data/io/file_io.h"
 #include "trainer/files/config_json.h"
 #include "trainer/files/run_folder.h"
 

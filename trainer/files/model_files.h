@@ -4,7 +4,7 @@
 #include <functional>
 #include <string>
 
-#include "data/files/hdf5_reader.h"
+#include "data/io/hdf5_reader.h"
 #include "data/text/tokenizer_pair.h"
 #include "model/transformer_config.h"
 #include "trainer/files/file_precision.h"

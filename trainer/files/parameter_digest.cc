@@ -9,7 +9,7 @@
 
 #include "backend/device/error.h"
 #include "backend/device/transfer.h"
-#include "data/files/digest.h"
+#include "data/io/digest.h"
 
 namespace ventris {
 

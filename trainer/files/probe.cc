@@ -8,7 +8,7 @@
 
 #include "backend/device/error.h"
 #include "backend/device/transfer.h"
-#include "data/files/json_text.h"
+#include "data/io/json_text.h"
 #include "model/batch_stage.h"
 #include "model/packed_pairs.h"
 #include "model/transformer.h"

@@ -13,9 +13,9 @@
 #include <utility>
 
 #include "backend/device/error.h"
-#include "data/files/atomic_file.h"
-#include "data/files/file_format.h"
-#include "data/files/file_io.h"
+#include "data/io/atomic_file.h"
+#include "data/io/file_format.h"
+#include "data/io/file_io.h"
 #include "trainer/files/json_text.h"
 #include "trainer/files/model_files.h"
 

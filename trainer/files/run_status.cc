@@ -9,7 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "backend/device/error.h"
-#include "data/files/json_text.h"
+#include "data/io/json_text.h"
 #include "trainer/files/json_text.h"
 #include "trainer/files/json_value.h"
 #include "trainer/files/model_files.h"

@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "data/files/folder_lock.h"
+#include "data/io/folder_lock.h"
 
 namespace ventris {
 

@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "backend/device/error.h"
-#include "data/files/atomic_file.h"
-#include "data/files/file_io.h"
-#include "data/files/safetensors.h"
+#include "data/io/atomic_file.h"
+#include "data/io/file_io.h"
+#include "data/io/safetensors.h"
 #include "trainer/files/config_json.h"
 #include "trainer/files/model_arrays.h"
 #include "trainer/files/parameter_digest.h"

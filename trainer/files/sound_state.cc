@@ -9,7 +9,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "data/files/hdf5_reader.h"
+#include "data/io/hdf5_reader.h"
 #include "trainer/files/checkpoint.h"
 #include "trainer/files/weights.h"
 

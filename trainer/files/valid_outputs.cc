@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "backend/device/error.h"
-#include "data/files/file_io.h"
+#include "data/io/file_io.h"
 #include "trainer/files/model_files.h"
 
 namespace ventris {

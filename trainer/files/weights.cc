@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "backend/device/error.h"
-#include "data/files/element_type.h"
-#include "data/files/file_format.h"
-#include "data/files/hdf5_reader.h"
-#include "data/files/hdf5_writer.h"
+#include "data/io/element_type.h"
+#include "data/io/file_format.h"
+#include "data/io/hdf5_reader.h"
+#include "data/io/hdf5_writer.h"
 #include "model/packed_parameters.h"
 #include "trainer/files/config_json.h"
 #include "trainer/files/model_arrays.h"

@@ -8,7 +8,7 @@
 
 #include "backend/device/error.h"
 #include "comm/communicator.h"
-#include "data/files/json_text.h"
+#include "data/io/json_text.h"
 #include "data/scores/unspaced_text.h"
 #include "trainer/files/marks.h"
 #include "trainer/inference/work_sharing.h"

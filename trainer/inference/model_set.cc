@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "backend/device/error.h"
-#include "data/files/file_io.h"
+#include "data/io/file_io.h"
 
 namespace ventris {
 namespace {

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "data/demo_corpus/sentences.h"
-#include "data/files/digest.h"
+#include "data/io/digest.h"
 #include "tests/data/test_files.h"
 
 namespace ventris::data {

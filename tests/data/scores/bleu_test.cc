@@ -10,7 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "data/error.h"
-#include "data/files/json_text.h"
+#include "data/io/json_text.h"
 #include "data/scores/bleu_tokenize.h"
 #include "data/text/unicode.h"
 #include "score_cases.h"

@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "data/error.h"
-#include "data/files/json_text.h"
+#include "data/io/json_text.h"
 #include "score_cases.h"
 
 namespace ventris::data {

@@ -8,7 +8,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "data/files/json_text.h"
+#include "data/io/json_text.h"
 #include "data/scores/significance.h"
 #include "score_cases.h"
 

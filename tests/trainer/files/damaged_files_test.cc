@@ -10,7 +10,7 @@
 #include "data/corpus.h"
 #include "data/demo_corpus/phrases.h"
 #include "data/error.h"
-#include "data/files/hdf5_reader.h"
+#include "data/io/hdf5_reader.h"
 #include "data/prepare.h"
 #include "data/text/tokenizer_training.h"
 #include "tests/trainer/small_model.h"

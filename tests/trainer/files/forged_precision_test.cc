@@ -6,9 +6,9 @@
 
 #include "backend/device/error.h"
 #include "data/error.h"
-#include "data/files/element_type.h"
-#include "data/files/hdf5_writer.h"
-#include "data/files/safetensors.h"
+#include "data/io/element_type.h"
+#include "data/io/hdf5_writer.h"
+#include "data/io/safetensors.h"
 #include "tests/trainer/small_model.h"
 #include "trainer/exchange/export.h"
 #include "trainer/files/config_json.h"

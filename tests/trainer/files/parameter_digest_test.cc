@@ -8,8 +8,8 @@
 #include <map>
 
 #include "backend/device/error.h"
-#include "data/files/hdf5_reader.h"
-#include "data/files/hdf5_writer.h"
+#include "data/io/hdf5_reader.h"
+#include "data/io/hdf5_writer.h"
 #include "tests/trainer/small_model.h"
 #include "trainer/files/model_arrays.h"
 #include "trainer/files/weights.h"

@@ -8,7 +8,7 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 
-#include "data/files/json_text.h"
+#include "data/io/json_text.h"
 #include "tests/support/tiny_run.h"
 
 namespace ventris {

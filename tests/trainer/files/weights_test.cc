@@ -7,9 +7,9 @@
 #include <limits>
 
 #include "backend/device/error.h"
-#include "data/files/element_type.h"
-#include "data/files/hdf5_reader.h"
-#include "data/files/hdf5_writer.h"
+#include "data/io/element_type.h"
+#include "data/io/hdf5_reader.h"
+#include "data/io/hdf5_writer.h"
 #include "tests/trainer/small_model.h"
 #include "trainer/files/checkpoint.h"
 #include "trainer/files/config_json.h"

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "data/io/element_type.h"
+
+namespace ventris::data {
+
+/// How the digests of a file are stored (docs/formats.md).
+enum class FileDigest { kOfAll, kTree };
+
+/// Writes one HDF5 file of ours, which appears under its name when it is complete and synced
+/// (data/io/atomic_file.h): commit() flushes, fills the 512-byte user block (magic "VENTRIS1", length
+/// and XXH3-128 of everything after the block; or as data/io/digest_tree.h), fsyncs, gives the name and
+/// fsyncs the folder. Library version bounds v110, creation order tracked, no object times: equal content
+/// gives equal bytes. Errors: DataError kCannotCreate (cannot open), kIo (such as a full disk, with the path,
+/// the reason of the system, and the bytes needed and free).
+class Hdf5Writer {
+ public:
+  /// `expected_bytes`, if known, is the size of the whole file, for messages.
+  explicit Hdf5Writer(const std::string& path, int64_t expected_bytes = 0,
+                      FileDigest kind = FileDigest::kOfAll);
+  ~Hdf5Writer();
+  Hdf5Writer(const Hdf5Writer&) = delete;
+  Hdf5Writer& operator=(const Hdf5Writer&) = delete;
+
+  /// Object names are paths; missing groups are created. Attributes belong to an existing group or dataset,
+  /// "/" for the file.
+  void write_attribute(const std::string& object, const std::string& name, const std::string& value);
+  void write_attribute(const std::string& object, const std::string& name, int64_t value);
+  void write_attribute(const std::string& object, const std::string& name, double value);
+  /// A contiguous dataset of row-major data with the given dimensions.
+  void write(const std::string& name, ElementType type, std::span<const int64_t> dimensions,
+             const void* data);
+  /// A contiguous one-dimensional dataset that grows up to a size known now, written in pieces with append().
+  void create(const std::string& name, ElementType type, int64_t size);
+  void append(const std::string& name, const void* data, int64_t count);
+
+  void commit();
+  /// Reads the committed file again, from the disk if the system follows the advice, and compares digests.
+  /// Throws DataError kIo if they differ, or the file cannot be read.
+  void verify() const;
+  /// Hexadecimal, of the committed file: XXH3-128, or the root of the tree.
+  const std::string& digest() const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace ventris::data
