@@ -13,8 +13,8 @@
 #include "launch/page.h"
 #include "launch/sentence_view.h"
 #include "launch/valid_samples.h"
-#include "trainer/files/model_files.h"
-#include "trainer/files/run_folder.h"
+#include "trainer/checkpoint/model_files.h"
+#include "trainer/checkpoint/run_folder.h"
 #include "trainer/inference/model_set.h"
 #include "trainer/text.h"
 

@@ -9,9 +9,9 @@
 #include "launch/command.h"
 #include "launch/job.h"
 #include "launch/output.h"
-#include "trainer/files/average.h"
-#include "trainer/files/json_text.h"
-#include "trainer/files/run_folder.h"
+#include "trainer/checkpoint/run_folder.h"
+#include "trainer/exchange/average.h"
+#include "trainer/json_text.h"
 #include "trainer/text.h"
 
 namespace ventris {

@@ -13,7 +13,7 @@
 #include "comm/mpi_environment.h"
 #include "data/error.h"
 #include "launch/output.h"
-#include "trainer/files/run_status.h"
+#include "trainer/observers/run_status.h"
 
 namespace ventris {
 namespace {

@@ -7,7 +7,7 @@
 #include "launch/command.h"
 #include "launch/job.h"
 #include "launch/output.h"
-#include "trainer/files/json_text.h"
+#include "trainer/json_text.h"
 #include "trainer/text.h"
 
 namespace ventris {

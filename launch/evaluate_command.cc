@@ -17,9 +17,9 @@
 #include "launch/job.h"
 #include "launch/output.h"
 #include "launch/score_report.h"
-#include "trainer/files/json_text.h"
-#include "trainer/files/model_files.h"
+#include "trainer/checkpoint/model_files.h"
 #include "trainer/inference/translation.h"
+#include "trainer/json_text.h"
 
 namespace ventris {
 

@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "launch/output.h"
-#include "trainer/files/json_text.h"
+#include "trainer/json_text.h"
 #include "trainer/program_version.h"
 
 namespace ventris {

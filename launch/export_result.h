@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "trainer/files/weights.h"
+#include "trainer/checkpoint/weights.h"
 
 namespace ventris {
 

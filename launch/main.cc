@@ -35,7 +35,7 @@
 #include "launch/spelling.h"
 #include "launch/version.h"
 #include "launch/want_of_memory.h"
-#include "trainer/files/run_status.h"
+#include "trainer/observers/run_status.h"
 #include "trainer/signals.h"
 #include "trainer/text.h"
 

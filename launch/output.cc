@@ -11,7 +11,7 @@
 
 #include "data/error.h"
 #include "data/text/text_reader.h"
-#include "trainer/files/run_folder.h"
+#include "trainer/checkpoint/run_folder.h"
 #include "trainer/text.h"
 
 namespace ventris {

@@ -13,9 +13,9 @@
 #include "launch/output.h"
 #include "launch/train_option_table.h"
 #include "launch/train_option_table_json.h"
+#include "trainer/checks/host_memory.h"
 #include "trainer/checks/training_plan.h"
-#include "trainer/files/json_text.h"
-#include "trainer/host_memory.h"
+#include "trainer/json_text.h"
 #include "trainer/text.h"
 
 namespace ventris {

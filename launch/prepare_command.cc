@@ -15,9 +15,9 @@
 #include "launch/output.h"
 #include "launch/prepare_report.h"
 #include "launch/prepare_sets.h"
+#include "trainer/checkpoint/run_folder.h"
 #include "trainer/exchange/import.h"
-#include "trainer/files/json_text.h"
-#include "trainer/files/run_folder.h"
+#include "trainer/json_text.h"
 #include "trainer/text.h"
 
 namespace ventris {

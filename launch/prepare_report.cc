@@ -7,7 +7,7 @@
 #include <cstdint>
 
 #include "launch/output.h"
-#include "trainer/progress_text.h"
+#include "trainer/observers/progress_text.h"
 
 namespace ventris {
 

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "data/prepare.h"
-#include "trainer/live_line.h"
+#include "trainer/observers/live_line.h"
 
 namespace ventris {
 
@@ -16,7 +16,7 @@ nlohmann::json prepare_json(const data::PrepareReport& report);
 std::string prepare_text(const data::PrepareReport& report);
 
 /// Shows on the standard error what `prepare` is doing: on a terminal in one live line
-/// (trainer/live_line.h), elsewhere in a line at each --log-seconds.
+/// (trainer/observers/live_line.h), elsewhere in a line at each --log-seconds.
 class PrepareProgressLine {
  public:
   /// Nothing is shown unless it `speaks`.

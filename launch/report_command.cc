@@ -9,7 +9,7 @@
 #include "launch/output.h"
 #include "launch/report_page.h"
 #include "launch/run_record.h"
-#include "trainer/files/model_files.h"
+#include "trainer/checkpoint/model_files.h"
 #include "trainer/text.h"
 
 namespace ventris {

@@ -11,8 +11,8 @@
 #include "comm/guard.h"
 #include "data/io/atomic_file.h"
 #include "data/io/file_io.h"
-#include "trainer/files/json_text.h"
-#include "trainer/files/run_folder.h"
+#include "trainer/checkpoint/run_folder.h"
+#include "trainer/json_text.h"
 #include "trainer/text.h"
 
 namespace ventris {

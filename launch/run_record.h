@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "launch/valid_samples.h"
-#include "trainer/files/metrics_reader.h"
-#include "trainer/files/run_status.h"
+#include "trainer/observers/metrics_reader.h"
+#include "trainer/observers/run_status.h"
 
 namespace ventris {
 

@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "data/text/unicode.h"
-#include "trainer/files/json_text.h"
+#include "trainer/json_text.h"
 #include "trainer/program_version.h"
 
 namespace ventris {

@@ -10,8 +10,8 @@
 #include "model/attention_maps.h"
 #include "model/search/beam_search.h"
 #include "model/search/target_scores.h"
-#include "trainer/files/json_value.h"
-#include "trainer/files/marks.h"
+#include "trainer/checkpoint/marks.h"
+#include "trainer/json_value.h"
 
 namespace ventris {
 namespace {

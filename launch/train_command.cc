@@ -15,9 +15,9 @@
 #include "launch/output.h"
 #include "launch/train_option_table.h"
 #include "launch/train_option_table_json.h"
-#include "trainer/files/json_text.h"
-#include "trainer/files/run_folder.h"
-#include "trainer/files/run_status.h"
+#include "trainer/checkpoint/run_folder.h"
+#include "trainer/json_text.h"
+#include "trainer/observers/run_status.h"
 #include "trainer/text.h"
 #include "trainer/trainer.h"
 

@@ -2,7 +2,7 @@
 #include "launch/train_option_table.h"
 
 #include "backend/device/error.h"
-#include "trainer/validation_metric.h"
+#include "trainer/validation/validation_metric.h"
 
 namespace ventris {
 

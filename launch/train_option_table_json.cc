@@ -7,7 +7,7 @@
 #include "backend/device/error.h"
 #include "data/io/json_text.h"
 #include "launch/train_option_table.h"
-#include "trainer/files/json_text.h"
+#include "trainer/json_text.h"
 #include "trainer/train_options_json.h"
 
 namespace ventris {

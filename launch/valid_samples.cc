@@ -7,7 +7,7 @@
 #include <fstream>
 #include <map>
 
-#include "trainer/files/valid_outputs.h"
+#include "trainer/validation/valid_outputs.h"
 
 namespace ventris {
 namespace {

@@ -11,7 +11,7 @@
 #include "backend/device/instruction_set.h"
 #include "comm/communicator.h"
 #include "comm/mpi_environment.h"
-#include "trainer/files/json_text.h"
+#include "trainer/json_text.h"
 #include "trainer/program_version.h"
 
 namespace ventris {

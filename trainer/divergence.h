@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include "trainer/files/training_state.h"
+#include "trainer/checkpoint/training_state.h"
 #include "trainer/train_options.h"
 
 namespace ventris {

@@ -7,11 +7,11 @@
 #include "backend/device/error.h"
 #include "backend/device/transfer.h"
 #include "data/io/element_type.h"
+#include "trainer/checkpoint/config_json.h"
+#include "trainer/checkpoint/model_files.h"
+#include "trainer/checkpoint/safetensors_model.h"
+#include "trainer/checkpoint/sound_state.h"
 #include "trainer/exchange/import.h"
-#include "trainer/files/config_json.h"
-#include "trainer/files/model_files.h"
-#include "trainer/files/safetensors_model.h"
-#include "trainer/files/sound_state.h"
 
 namespace ventris {
 namespace {

@@ -9,8 +9,8 @@
 
 #include "data/corpus.h"
 #include "data/io/hdf5_reader.h"
-#include "trainer/files/checkpoint.h"
-#include "trainer/files/weights.h"
+#include "trainer/checkpoint/checkpoint.h"
+#include "trainer/checkpoint/weights.h"
 #include "trainer/train_options.h"
 
 namespace ventris {
@@ -53,7 +53,8 @@ class InitialModel {
  private:
   void match_tokens(const TrainOptions& options, const data::Corpus& corpus);
   void find_moments();
-  /// Throws Error(kBadData) naming the fault of the optimizer's state (trainer/files/sound_state.h), if any.
+  /// Throws Error(kBadData) naming the fault of the optimizer's state (trainer/checkpoint/sound_state.h), if
+  /// any.
   void check_moments(const std::string& fault) const;
   /// Copies one flat buffer of the model, on the host, into one of `store`: all, or what is `trained`.
   void copy(Context& context, const ParameterStore& store, ConstTensor from, Tensor to, bool trained) const;

@@ -8,11 +8,11 @@
 
 #include "backend/device/transfer.h"
 #include "comm/communicator.h"
-#include "trainer/files/model_files.h"
-#include "trainer/files/run_folder.h"
+#include "trainer/checkpoint/model_files.h"
+#include "trainer/checkpoint/resume.h"
+#include "trainer/checkpoint/run_folder.h"
+#include "trainer/observers/progress.h"
 #include "trainer/optimizer.h"
-#include "trainer/progress.h"
-#include "trainer/resume.h"
 #include "trainer/text.h"
 
 namespace ventris {

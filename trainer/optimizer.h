@@ -15,7 +15,7 @@
 #include "backend/ops/not_finite.h"
 #include "backend/ops/update_plan.h"
 #include "model/parameters.h"
-#include "trainer/files/checkpoint.h"
+#include "trainer/checkpoint/checkpoint.h"
 #include "trainer/optimizer_shard.h"
 #include "trainer/train_options.h"
 

@@ -9,7 +9,7 @@
 #include "backend/device/context.h"
 #include "backend/ops/gemm_choices.h"
 #include "comm/communicator.h"
-#include "trainer/progress.h"
+#include "trainer/observers/progress.h"
 
 namespace ventris {
 

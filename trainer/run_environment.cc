@@ -14,7 +14,7 @@
 #include "comm/communicator.h"
 #include "comm/mpi_environment.h"
 #include "data/io/json_text.h"
-#include "trainer/files/json_text.h"
+#include "trainer/json_text.h"
 
 namespace ventris {
 namespace {

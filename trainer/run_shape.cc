@@ -7,7 +7,7 @@
 
 #include "backend/device/error.h"
 #include "comm/communicator.h"
-#include "trainer/validation.h"
+#include "trainer/validation/validation.h"
 
 namespace ventris {
 namespace {

@@ -7,7 +7,7 @@
 #include "data/corpus.h"
 #include "data/sampled_text.h"
 #include "model/transformer.h"
-#include "trainer/resume.h"
+#include "trainer/checkpoint/resume.h"
 #include "trainer/train_options.h"
 
 /// The micro-batches and the model of a training run, derived from the options, the corpus and the ranks.

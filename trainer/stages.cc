@@ -8,11 +8,11 @@
 #include <vector>
 
 #include "backend/device/error.h"
-#include "trainer/files/mix_state.h"
-#include "trainer/metrics.h"
-#include "trainer/progress.h"
-#include "trainer/resume_signature.h"
-#include "trainer/validation_sets.h"
+#include "trainer/checkpoint/mix_state.h"
+#include "trainer/checkpoint/resume_signature.h"
+#include "trainer/observers/metrics.h"
+#include "trainer/observers/progress.h"
+#include "trainer/validation/validation_sets.h"
 
 namespace ventris {
 namespace {

@@ -4,8 +4,8 @@
 #include "data/batches.h"
 #include "data/corpus.h"
 #include "data/mix_plan.h"
-#include "trainer/files/checkpoint.h"
-#include "trainer/resume.h"
+#include "trainer/checkpoint/checkpoint.h"
+#include "trainer/checkpoint/resume.h"
 #include "trainer/train_options.h"
 
 namespace ventris {

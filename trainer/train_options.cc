@@ -7,9 +7,9 @@
 #include <utility>
 
 #include "backend/device/error.h"
-#include "trainer/checkpoint_saver.h"
+#include "trainer/checkpoint/checkpoint_saver.h"
 #include "trainer/schedule_options.h"
-#include "trainer/validation_metric.h"
+#include "trainer/validation/validation_metric.h"
 
 namespace ventris {
 namespace {

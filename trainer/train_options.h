@@ -71,13 +71,13 @@ struct TrainOptions {
   int64_t valid_max_sentences = 0;      // sentences translated for BLEU and chrF; 0: all
   std::string valid_tokenize = "auto";  // of BLEU: a name of data/scores/bleu.h, or by
                                         // resolve_valid_tokenizer()
-  bool keep_valid_outputs = false;      // of validations, in the run folder (trainer/files/valid_outputs.h)
-  std::string valid_script;             // command line that scores translations; empty: none
-  std::string valid_metric = "auto";    // best checkpoint by bleu, chrf, loss or perplexity, or by
-                                        // resolve_valid_metric()
-  int patience = 0;                     // stop after this many validations without a better one; 0: never
-  int64_t save_every = 1000;            // steps; 0: only at the end
-  int keep_checkpoints = 10;            // the newest; the best is kept in addition
+  bool keep_valid_outputs = false;  // of validations, in the run folder (trainer/validation/valid_outputs.h)
+  std::string valid_script;         // command line that scores translations; empty: none
+  std::string valid_metric = "auto";  // best checkpoint by bleu, chrf, loss or perplexity, or by
+                                      // resolve_valid_metric()
+  int patience = 0;                   // stop after this many validations without a better one; 0: never
+  int64_t save_every = 1000;          // steps; 0: only at the end
+  int keep_checkpoints = 10;          // the newest; the best is kept in addition
   int64_t log_every = 50;
   int64_t digest_every = 0;     // steps after which the digest of the parameters is logged; 0: never
   bool tensorboard = false;     // writes event files beside the log

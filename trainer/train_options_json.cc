@@ -14,10 +14,10 @@
 #include "data/io/atomic_file.h"
 #include "data/io/file_format.h"
 #include "data/io/json_text.h"
-#include "trainer/files/config_json.h"
-#include "trainer/files/json_text.h"
-#include "trainer/files/json_value.h"
-#include "trainer/files/run_folder.h"
+#include "trainer/checkpoint/config_json.h"
+#include "trainer/checkpoint/run_folder.h"
+#include "trainer/json_text.h"
+#include "trainer/json_value.h"
 
 namespace ventris {
 namespace {

@@ -11,19 +11,19 @@
 #include "data/corpus.h"
 #include "model/transformer.h"
 #include "trainer/batch_feed.h"
-#include "trainer/checkpoint_saver.h"
+#include "trainer/checkpoint/checkpoint_saver.h"
+#include "trainer/checkpoint/resume.h"
 #include "trainer/corpus_watch.h"
 #include "trainer/divergence.h"
 #include "trainer/initial_values.h"
-#include "trainer/metrics.h"
+#include "trainer/observers/metrics.h"
+#include "trainer/observers/progress.h"
 #include "trainer/optimizer.h"
-#include "trainer/progress.h"
-#include "trainer/resume.h"
 #include "trainer/schedule.h"
 #include "trainer/step_reports.h"
 #include "trainer/trainer.h"
 #include "trainer/training_step.h"
-#include "trainer/validation.h"
+#include "trainer/validation/validation.h"
 
 namespace ventris {
 
@@ -58,7 +58,7 @@ class TrainingRun {
   bool settle();
 
   int64_t step() const { return state_.step; }  // steps done
-  std::string digest();                         // trainer/files/parameter_digest.h; waits for the step
+  std::string digest();                         // trainer/checkpoint/parameter_digest.h; waits for the step
 
  private:
   void make_model(InitialValues& initial);
@@ -78,7 +78,7 @@ class TrainingRun {
   bool log_is_due() const, digest_is_due() const;
   void report_digest();
   bool rank_check_is_due() const;
-  void check_ranks();               // trainer/replicas.h; at most once after a step
+  void check_ranks();               // trainer/checkpoint/replicas.h; at most once after a step
   void check_surroundings() const;  // throws if the corpus changed, or the run folder is another
   bool reports_are_due() const;     // the work after the step needs the numbers of all steps
   void complete_masters();          // on every rank, if their owners alone have those of the step

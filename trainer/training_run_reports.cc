@@ -7,16 +7,16 @@
 #include "backend/device/device.h"
 #include "backend/device/transfer.h"
 #include "data/io/file_io.h"
-#include "trainer/files/parameter_digest.h"
-#include "trainer/files/run_folder.h"
-#include "trainer/files/run_status.h"
+#include "trainer/checkpoint/parameter_digest.h"
+#include "trainer/checkpoint/run_folder.h"
+#include "trainer/observers/run_status.h"
+#include "trainer/observers/stragglers.h"
+#include "trainer/observers/tensorboard.h"
+#include "trainer/observers/validation_script.h"
 #include "trainer/program_version.h"
 #include "trainer/stages.h"
-#include "trainer/stragglers.h"
-#include "trainer/tensorboard.h"
 #include "trainer/text.h"
 #include "trainer/training_run.h"
-#include "trainer/validation_script.h"
 
 namespace ventris {
 

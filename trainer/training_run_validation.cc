@@ -2,12 +2,12 @@
 #include <cmath>
 #include <utility>
 
-#include "trainer/files/valid_outputs.h"
+#include "trainer/observers/validation_script.h"
 #include "trainer/schedule_options.h"
 #include "trainer/stages.h"
 #include "trainer/text.h"
 #include "trainer/training_run.h"
-#include "trainer/validation_script.h"
+#include "trainer/validation/valid_outputs.h"
 
 namespace ventris {
 namespace {

@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/support/tiny_run.h"
-#include "trainer/files/weights.h"
+#include "trainer/checkpoint/weights.h"
 
 namespace ventris {
 namespace {

@@ -3,7 +3,7 @@
 #include "launch/command.h"
 #include "launch/parse.h"
 #include "tests/fuzz/harness.h"
-#include "trainer/files/config_json.h"
+#include "trainer/checkpoint/config_json.h"
 
 namespace ventris::fuzz {
 

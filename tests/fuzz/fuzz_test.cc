@@ -17,10 +17,10 @@
 #include "tests/fuzz/memory_limit.h"
 #include "tests/support/source_dir.h"
 #include "tests/trainer/small_model.h"
+#include "trainer/checkpoint/weights.h"
 #include "trainer/exchange/export.h"
 #include "trainer/exchange/import.h"
 #include "trainer/exchange/marian_config.h"
-#include "trainer/files/weights.h"
 
 namespace ventris::fuzz {
 

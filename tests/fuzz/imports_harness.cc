@@ -2,7 +2,7 @@
 #include "backend/device/error.h"
 #include "tests/fuzz/harness.h"
 #include "trainer/exchange/marian_config.h"
-#include "trainer/files/probe.h"
+#include "trainer/exchange/probe.h"
 
 namespace ventris::fuzz {
 

@@ -5,7 +5,7 @@
 #include "data/error.h"
 #include "data/mix_plan.h"
 #include "tests/fuzz/harness.h"
-#include "trainer/files/mix_state.h"
+#include "trainer/checkpoint/mix_state.h"
 
 namespace ventris::fuzz {
 

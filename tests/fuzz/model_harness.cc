@@ -7,7 +7,7 @@
 #include "data/io/hdf5_reader.h"
 #include "tests/fuzz/digests.h"
 #include "tests/fuzz/harness.h"
-#include "trainer/files/weights.h"
+#include "trainer/checkpoint/weights.h"
 
 namespace ventris::fuzz {
 namespace {

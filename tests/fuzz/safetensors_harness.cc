@@ -8,7 +8,7 @@
 #include "data/error.h"
 #include "tests/fuzz/digests.h"
 #include "tests/fuzz/harness.h"
-#include "trainer/files/weights.h"
+#include "trainer/checkpoint/weights.h"
 
 namespace ventris::fuzz {
 namespace {

@@ -15,7 +15,7 @@
 #include "data/prepare.h"
 #include "model/parameters.h"
 #include "model/transformer_parameters.h"
-#include "trainer/files/checkpoint.h"
+#include "trainer/checkpoint/checkpoint.h"
 #include "trainer/optimizer.h"
 #include "trainer/trainer.h"
 

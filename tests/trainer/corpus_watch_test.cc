@@ -9,7 +9,7 @@
 
 #include "backend/device/error.h"
 #include "tests/trainer/training_fixture.h"
-#include "trainer/files/run_folder.h"
+#include "trainer/checkpoint/run_folder.h"
 #include "trainer/training_run.h"
 
 namespace ventris {

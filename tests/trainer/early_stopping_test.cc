@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/trainer/training_fixture.h"
-#include "trainer/files/run_folder.h"
+#include "trainer/checkpoint/run_folder.h"
 
 namespace ventris {
 namespace {

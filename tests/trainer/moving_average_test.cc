@@ -4,9 +4,9 @@
 
 #include "backend/ops/moving_average.h"
 #include "tests/trainer/training_fixture.h"
-#include "trainer/files/model_files.h"
-#include "trainer/files/run_folder.h"
-#include "trainer/files/weights.h"
+#include "trainer/checkpoint/model_files.h"
+#include "trainer/checkpoint/run_folder.h"
+#include "trainer/checkpoint/weights.h"
 
 namespace ventris {
 namespace {

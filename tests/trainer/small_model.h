@@ -16,7 +16,7 @@
 #include "data/text/tokenizer_training.h"
 #include "model/parameters.h"
 #include "model/transformer_parameters.h"
-#include "trainer/files/checkpoint.h"
+#include "trainer/checkpoint/checkpoint.h"
 
 namespace ventris {
 

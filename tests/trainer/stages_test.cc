@@ -14,8 +14,8 @@
 #include "data/mix_plan.h"
 #include "tests/support/mixed_corpus.h"
 #include "tests/trainer/training_fixture.h"
-#include "trainer/files/mix_state.h"
-#include "trainer/files/run_folder.h"
+#include "trainer/checkpoint/mix_state.h"
+#include "trainer/checkpoint/run_folder.h"
 
 namespace ventris {
 namespace {

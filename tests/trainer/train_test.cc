@@ -21,7 +21,7 @@
 #include "data/io/json_text.h"
 #include "tests/trainer/small_model.h"
 #include "tests/trainer/training_fixture.h"
-#include "trainer/files/run_folder.h"
+#include "trainer/checkpoint/run_folder.h"
 #include "trainer/signals.h"
 #include "trainer/training_run.h"
 

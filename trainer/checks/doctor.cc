@@ -20,8 +20,8 @@
 #include "comm/rank_device.h"
 #include "data/io/json_text.h"
 #include "trainer/checks/doctor_steps.h"
-#include "trainer/files/json_text.h"
-#include "trainer/host_memory.h"
+#include "trainer/checks/host_memory.h"
+#include "trainer/json_text.h"
 #include "trainer/text.h"
 
 namespace ventris {

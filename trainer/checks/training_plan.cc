@@ -20,7 +20,7 @@
 #include "trainer/schedule_options.h"
 #include "trainer/stages.h"
 #include "trainer/text.h"
-#include "trainer/validation.h"
+#include "trainer/validation/validation.h"
 
 namespace ventris {
 namespace {

@@ -12,13 +12,13 @@
 #include "data/io/atomic_folder.h"
 #include "data/io/file_format.h"
 #include "data/io/json_text.h"
+#include "trainer/checkpoint/model_files.h"
+#include "trainer/checkpoint/run_folder.h"
+#include "trainer/checkpoint/safetensors_model.h"
 #include "trainer/exchange/export_formats.h"
+#include "trainer/exchange/export_limits.h"
 #include "trainer/exchange/marian_names.h"
-#include "trainer/files/export_limits.h"
-#include "trainer/files/model_files.h"
-#include "trainer/files/probe.h"
-#include "trainer/files/run_folder.h"
-#include "trainer/files/safetensors_model.h"
+#include "trainer/exchange/probe.h"
 
 namespace ventris {
 namespace {

@@ -13,8 +13,8 @@
 #include "backend/ops/int8_scale.h"
 #include "data/io/atomic_file.h"
 #include "data/io/json_text.h"
+#include "trainer/checkpoint/file_precision.h"
 #include "trainer/exchange/export_formats.h"
-#include "trainer/files/file_precision.h"
 
 // CTranslate2 6 (binary version), TransformerSpec 7: a header, variables (name, shape, type, bytes) and
 // aliases.

@@ -3,7 +3,7 @@
 
 #include <filesystem>
 
-#include "trainer/files/model_files.h"
+#include "trainer/checkpoint/model_files.h"
 
 namespace ventris {
 

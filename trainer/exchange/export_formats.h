@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "trainer/files/model_arrays.h"
-#include "trainer/files/weights.h"
+#include "trainer/checkpoint/model_arrays.h"
+#include "trainer/checkpoint/weights.h"
 
 // Private to the files of trainer/ that write and read other programs' formats.
 
@@ -13,7 +13,7 @@ namespace ventris {
 
 /// Each writes its files into the existing `folder` and returns their paths, first the file of the
 /// parameters, without which no program accepts the folder. Requires that the format can express the model
-/// (trainer/files/export_limits.h) and that its parameters are rounded to the precision.
+/// (trainer/exchange/export_limits.h) and that its parameters are rounded to the precision.
 std::vector<std::string> export_ctranslate2(Context& context, const LoadedModel& model,
                                             const std::string& folder, FilePrecision precision);
 std::vector<std::string> export_huggingface(Context& context, const LoadedModel& model,

@@ -8,8 +8,8 @@
 
 #include "data/io/json_text.h"
 #include "data/io/safetensors.h"
+#include "trainer/checkpoint/file_precision.h"
 #include "trainer/exchange/export_formats.h"
-#include "trainer/files/file_precision.h"
 
 // The layout of MarianMTModel of Hugging Face's transformers: PyTorch's weights [out, in], sine positions
 // before cosine positions, a SentencePiece model and the tokens with their ids.

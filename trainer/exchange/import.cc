@@ -15,11 +15,11 @@
 #include "data/io/hdf5_reader.h"
 #include "data/io/npz.h"
 #include "model/transformer_parameters.h"
+#include "trainer/checkpoint/model_arrays.h"
+#include "trainer/checkpoint/model_files.h"
+#include "trainer/checkpoint/safetensors_model.h"
 #include "trainer/exchange/marian_config.h"
 #include "trainer/exchange/marian_names.h"
-#include "trainer/files/model_arrays.h"
-#include "trainer/files/model_files.h"
-#include "trainer/files/safetensors_model.h"
 
 namespace ventris {
 namespace {

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "data/text/tokenizer_pair.h"
-#include "trainer/files/weights.h"
+#include "trainer/checkpoint/weights.h"
 
 namespace ventris {
 

@@ -14,7 +14,7 @@
 #include <utility>
 
 #include "backend/device/error.h"
-#include "trainer/files/json_value.h"
+#include "trainer/json_value.h"
 
 namespace ventris {
 namespace {

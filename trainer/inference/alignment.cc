@@ -10,7 +10,7 @@
 #include "comm/communicator.h"
 #include "data/io/json_text.h"
 #include "data/scores/unspaced_text.h"
-#include "trainer/files/marks.h"
+#include "trainer/checkpoint/marks.h"
 #include "trainer/inference/work_sharing.h"
 
 namespace ventris {

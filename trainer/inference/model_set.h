@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "model/search/beam_search.h"
-#include "trainer/files/weights.h"
+#include "trainer/checkpoint/weights.h"
 
 namespace ventris {
 

@@ -7,7 +7,7 @@
 #include "backend/device/error.h"
 #include "comm/communicator.h"
 #include "model/search/target_scores.h"
-#include "trainer/files/marks.h"
+#include "trainer/checkpoint/marks.h"
 #include "trainer/inference/work_sharing.h"
 
 namespace ventris {

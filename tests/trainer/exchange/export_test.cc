@@ -11,10 +11,10 @@
 #include "backend/device/error.h"
 #include "data/error.h"
 #include "tests/trainer/small_model.h"
+#include "trainer/checkpoint/model_arrays.h"
 #include "trainer/exchange/import.h"
-#include "trainer/files/json_text.h"
-#include "trainer/files/model_arrays.h"
-#include "trainer/files/probe.h"
+#include "trainer/exchange/probe.h"
+#include "trainer/json_text.h"
 
 namespace ventris {
 namespace {

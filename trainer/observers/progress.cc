@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainer/observers/progress.h"
+
+#include <fmt/chrono.h>
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <ctime>
+#include <mutex>
+#include <string>
+
+#include "trainer/observers/live_line.h"
+#include "trainer/observers/metrics.h"
+#include "trainer/observers/progress_text.h"
+#include "trainer/signals.h"
+#include "trainer/text.h"
+#include "trainer/train_options.h"
+
+namespace ventris {
+
+double seconds_left(const TrainOptions& options, const RunProgress& run) {
+  const auto steps = static_cast<double>(std::max<int64_t>(1, run.step - run.first_step));
+  double left = run.seconds / steps * static_cast<double>(options.max_steps - run.step);
+  const double epochs = run.epoch - run.first_epoch;
+  if (options.max_epochs > 0 && epochs > 0.0)
+    left = std::min(left, run.seconds / epochs * (static_cast<double>(options.max_epochs) - run.epoch));
+  if (options.max_minutes > 0.0) left = std::min(left, 60.0 * options.max_minutes - run.seconds);
+  return left;
+}
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr double kLiveSeconds = 0.5;  // between two texts of the live line
+
+}  // namespace
+
+struct Progress::Impl {
+  const bool speaks;
+  const int64_t max_steps;
+  const bool smooths;
+  const double log_seconds;
+  mutable std::mutex mutex;  // of the other members: a thread reports a stop while another trains
+  LiveLine live;
+  Clock::time_point last_word = Clock::now();  // time of the last message
+
+  Impl(bool is_first, const TrainOptions& options, double seconds)
+      : speaks(is_first),
+        max_steps(options.max_steps),
+        smooths(options.model.label_smoothing > 0.0F),
+        log_seconds(seconds) {}
+  bool is_silent_for(double seconds) const {
+    const std::lock_guard lock(mutex);
+    return speaks && Clock::now() - last_word >= std::chrono::duration<double>(seconds);
+  }
+  void say(const std::string& text) {
+    if (!speaks) return;
+    const std::lock_guard lock(mutex);
+    const std::string line =
+        fmt::format("{:%Y-%m-%d %H:%M:%S}  {}\n", fmt::localtime(std::time(nullptr)), readable_lines(text));
+    live.clear();
+    std::fwrite(line.data(), 1, line.size(), stderr);
+    last_word = Clock::now();
+  }
+  /// `text` on the live line, or the short one if that is narrower; elsewhere as a message.
+  void show(const std::string& text, const std::string& short_text) {
+    if (!live.is_possible()) return say(text);
+    if (!speaks) return;
+    const std::lock_guard lock(mutex);
+    const size_t columns = live.columns();
+    live.show(columns == 0 || text.size() < columns ? text : short_text);
+    last_word = Clock::now();
+  }
+  // The last: it uses the others.
+  const StopNotice stop_notice{[this](int signal) { say(stop_text(signal)); }};
+};
+
+Progress::Progress(bool speaks, const TrainOptions& options, double log_seconds)
+    : impl_(std::make_unique<Impl>(speaks, options, log_seconds)) {}
+
+Progress::~Progress() {
+  const std::lock_guard lock(impl_->mutex);
+  impl_->live.leave();
+}
+
+bool Progress::wants_line() const {
+  return impl_->is_silent_for(impl_->live.is_possible() ? kLiveSeconds : impl_->log_seconds);
+}
+
+void Progress::line(const IntervalMetrics& metrics, double seconds_left) {
+  impl_->show(progress_text(metrics, impl_->max_steps, seconds_left, impl_->smooths),
+              short_progress_text(metrics, impl_->max_steps, seconds_left));
+}
+
+void Progress::goes_on(int64_t step, const std::string& what) {
+  if (!impl_->is_silent_for(impl_->log_seconds)) return;
+  const std::string text = fmt::format("step {}/{}  {}", step, impl_->max_steps, what);
+  impl_->show(text, text);
+}
+
+void Progress::validation(const ValidationMetrics& metrics, bool best, double seconds) {
+  std::string text = scores_text(metrics, impl_->smooths);
+  for (const ValidationMetrics& set : metrics.sets)
+    text += fmt::format("; {}: {}", set.name, scores_text(set, impl_->smooths));
+  message(fmt::format("step {}  validation: {}{}  ({})", metrics.step, text, best ? "  best so far" : "",
+                      duration_text(seconds)));
+}
+
+void Progress::message(const std::string& text) {
+  impl_->say(text);
+}
+
+void Progress::warning(const std::string& text) {
+  impl_->say("warning: " + text);
+}
+
+}  // namespace ventris
