@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # Compiles the pages for web browsers of launch/pages into the program: NAME.html, with the styles and scripts that it names inside, is
-# the text kNAMEPage of launch/page.h.
+# the text kNAMEPage of launch/pages/page.h.
 function(ventris_embed_pages output)
   set(folder ${PROJECT_SOURCE_DIR}/launch/pages)
-  set(text "#include \"launch/page.h\"\n\nnamespace ventris {\n\n")
+  set(text "#include \"launch/pages/page.h\"\n\nnamespace ventris {\n\n")
   foreach(name Report Attention)
     string(TOLOWER ${name} file)
     file(READ ${folder}/${file}.html page)

@@ -23,7 +23,7 @@ set(VENTRIS_HELP_TOPICS
     "troubleshooting|guide.md|## Troubleshooting")
 
 function(ventris_help_topics output)
-  set(text "#include \"launch/help_topics.h\"\n\nnamespace ventris {\n\nconst std::vector<HelpTopic>& help_topics() {\n")
+  set(text "#include \"launch/options/help_topics.h\"\n\nnamespace ventris {\n\nconst std::vector<HelpTopic>& help_topics() {\n")
   string(APPEND text "  static const std::vector<HelpTopic> topics = {\n")
   foreach(topic IN LISTS VENTRIS_HELP_TOPICS)
     string(REPLACE "|" ";" parts "${topic}")

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "launch/option_table.h"
+#include "launch/options/option_table.h"
 
 namespace ventris {
 

@@ -27,8 +27,8 @@ struct Job {
 /// A context on `device` (auto, cpu or cuda) with `threads` CPU threads, or as many as the rank may use if 0.
 /// All ranks must call it; they get the same kind of device, each its own CUDA device: auto means CUDA if it
 /// is available on every rank, otherwise the CPU, with a message of the reason unless the program was built
-/// without CUDA (launch/device_notice.h). Throws Error(kUnavailable) with the reason and the first affected
-/// rank if cuda is requested and does not work, and for auto if the job was meant to compute on GPUs
+/// without CUDA (launch/commands/device_notice.h). Throws Error(kUnavailable) with the reason and the first
+/// affected rank if cuda is requested and does not work, and for auto if the job was meant to compute on GPUs
 /// (comm/gpu_evidence.h).
 ///
 /// The CPU's kernels are those of the largest instruction set that every rank may use

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backend/device/error.h"
 #include "launch/command.h"
-#include "launch/parse.h"
+#include "launch/options/parse.h"
 #include "tests/fuzz/harness.h"
 #include "trainer/checkpoint/config_json.h"
 

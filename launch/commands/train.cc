@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <nlohmann/json.hpp>
+
+#include <filesystem>
+#include <memory>
+
+#include "backend/device/error.h"
+#include "comm/communicator.h"
+#include "data/io/file_io.h"
+#include "launch/command.h"
+#include "launch/commands/corpus_faults.h"
+#include "launch/commands/device_notice.h"
+#include "launch/job.h"
+#include "launch/options/mix_option.h"
+#include "launch/options/train_option_table.h"
+#include "launch/options/train_option_table_json.h"
+#include "launch/output.h"
+#include "trainer/checkpoint/run_folder.h"
+#include "trainer/json_text.h"
+#include "trainer/observers/run_status.h"
+#include "trainer/text.h"
+#include "trainer/trainer.h"
+
+namespace ventris {
+
+namespace {
+
+// The options that a preset sets, in the form that --config reads.
+void show_preset(const Command& command, const std::string& name, TrainOptions& train) {
+  train = preset_options(name);
+  std::string text = fmt::format(
+      "# The preset {}. A file like this one can be given to --config.\npreset = {}\n", name, name);
+  std::string group;
+  for (const Option& option : command.options.options()) {
+    if (!option.from_preset) continue;
+    if (option.group != group) text += fmt::format("\n# {}\n", group = option.group);
+    text += fmt::format("{} = {}\n", option.name, option.show());
+  }
+  write_output(text);
+}
+
+nlohmann::json profile_json(const TrainProfile& profile) {
+  nlohmann::json phases = nlohmann::json::array();
+  for (const TrainProfile::Row& row : profile.phases) {
+    phases.push_back({{"phase", row.name}, {"ms", 1e3 * row.seconds}});
+    if (row.flops > 0.0 && row.seconds > 0.0)
+      phases.back()["model_flops_per_second"] = row.flops / row.seconds;
+  }
+  return {{"steps", profile.steps},
+          {"phases", phases},
+          {"other_ms", 1e3 * profile.other_seconds()},
+          {"step_ms", 1e3 * profile.step_seconds},
+          {"model_flops_per_second", profile.step_flops_per_second()},
+          {"product_size", profile.product_size},
+          {"product_precision", name_of(profile.product_precision)},
+          {"product_flops_per_second", profile.product_flops_per_second},
+          {"mfu", profile.mfu()}};
+}
+
+// The result is in the run folder: failing to print it is only a warning.
+void write_result(const Job& job, const std::string& text) {
+  try {
+    write_output(text);
+  } catch (const Error& error) {
+    say(job, fmt::format("Warning: the result could not be written ({}). The run itself is not affected.",
+                         error.what()));
+  }
+}
+
+/// No input may be overwritten: refuses one that has the name of a file of the run, in its folder.
+void check_inputs(const TrainOptions& train, const std::string& mix) {
+  const auto check = [&](const char* option, const std::string& input) {
+    std::error_code error;  // of a missing file
+    if (!is_name_of_run_file(data::without_folder(input)) ||
+        !std::filesystem::equivalent(data::folder_of(input), train.model_dir, error)) {
+      return;
+    }
+    fail(ExitCode::kUsage,
+         "--{} {}: the run writes a file of this name to --model-dir; move or rename this file", option,
+         input);
+  };
+  check("corpus", train.corpus);
+  if (step_of_checkpoint(train.initial_model) < 0) check("init", train.initial_model);
+  for (const std::string& file : train.initial_embeddings) check("init-embeddings", file);
+  if (data::without_folder(mix) != data::without_folder(path_of_config(train.model_dir))) check("mix", mix);
+}
+
+int run_train(TrainCommandOptions& options, Job& job) {
+  TrainOptions& train = options.train;
+  if (train.corpus.empty()) fail(ExitCode::kUsage, "--corpus is required; 'ventris prepare' makes one");
+  if (train.model_dir.empty()) fail(ExitCode::kUsage, "--model-dir is required: the folder for checkpoints");
+  check_inputs(train, options.mix);
+  take_mix(options);
+  job.communicator.limit_waits(train.comm_timeout);
+  const std::unique_ptr<Context> context = make_context(job, train.device, train.threads);
+  say_if_built_without_cuda(job, train.device);
+  const CorpusFaults faults(train.corpus, job, "train");
+  TrainResult result;
+  faults.run(
+      [&] { result = ventris::train(*context, job.communicator, train, job.command_line, &job.status); });
+  const bool stopped = result.end == TrainEnd::kStoppedOnRequest;
+  if (job.speaks()) {
+    job.status.end(static_cast<int>(stopped ? ExitCode::kStopped : ExitCode::kDone),
+                   fmt::format("{} at step {}", stopped ? "stopped on request" : "trained", result.step));
+  }
+  if (result.profile) say(job, profile_table(*result.profile));
+  if (job.speaks() && options.json) {
+    nlohmann::json object = {{"end", stopped ? "stopped" : "done"},
+                             {"step", result.step},
+                             {"last_checkpoint", result.last_checkpoint},
+                             {"target_tokens_per_second", result.target_tokens_per_second},
+                             {"model_flops_per_second", result.flops_per_second},
+                             {"peak_memory_mib", result.peak_memory_bytes >> 20}};
+    if (result.best_step > 0) {
+      object["best_step"] = result.best_step;
+      object["best_" + result.valid_metric] = result.best_metric;
+    }
+    if (result.profile) object["profile"] = profile_json(*result.profile);
+    write_result(job, json_text(object) + "\n");
+  } else if (job.speaks()) {
+    std::string text = fmt::format("{} at step {}; last checkpoint {}\n", stopped ? "stopped" : "trained",
+                                   grouped(result.step), result.last_checkpoint);
+    if (result.best_step > 0) {
+      text += fmt::format("best valid {} {:.4g} at step {}\n", result.valid_metric, result.best_metric,
+                          grouped(result.best_step));
+    }
+    write_result(job, text);
+  }
+  if (stopped) {
+    say(job,
+        train.resume == "never"
+            ? "Stopped on request; the state is saved. The same command with --resume auto resumes from here."
+            : "Stopped on request; the state is saved. The same command resumes from here.");
+    return static_cast<int>(ExitCode::kStopped);
+  }
+  say(job, fmt::format("Next: ventris translate --model {0}, "
+                       "or ventris evaluate --model {0} --source FILE --reference FILE",
+                       shell_word(train.model_dir)));
+  return 0;
+}
+
+}  // namespace
+
+Command train_command() {
+  const auto options = std::make_shared<TrainCommandOptions>();
+  Command command;
+  command.name = "train";
+  command.summary = "trains a Transformer, on one process or on all ranks of mpirun";
+  command.synopsis = "--corpus FILE --model-dir DIR [--preset tiny|small|base|big] [options]";
+  command.description = {
+      "Trains the Transformer of \"Attention Is All You Need\" on a corpus file of 'ventris prepare'. "
+      "Started with mpirun or srun, all ranks train one model: each computes its share of every global "
+      "batch, and gradients are summed during backward. Batches are the same for any number of ranks "
+      "with the same --logical-shards, and a run can resume on any number of ranks.",
+      "The run folder holds checkpoints (the newest and the best), metrics.jsonl with one JSON object "
+      "per log interval and one per validation, and the resolved configuration with the command. "
+      "On a terminal one live line shows the progress; a log gets one line per interval.",
+      "Ctrl-C, SIGTERM, SIGUSR1 and SIGHUP (a lost terminal, unless nohup has it ignored) "
+      "save a checkpoint, between two micro-batches, and end the program with exit code 75; "
+      "a second Ctrl-C ends it immediately. The same command resumes from there and reaches "
+      "the same parameters, bit for bit, as an uninterrupted run on the same number of ranks. "
+      "mpirun forwards SIGUSR1 to the ranks, and launch/supervise.sh converts the other signals to SIGUSR1."};
+  command.examples = {
+      {"train --corpus corpus.h5 --model-dir model --preset tiny", "One process:"},
+      {"mpirun -np 2 ventris train --corpus corpus.h5 --model-dir model --preset tiny --max-steps 8000",
+       "Two ranks:"},
+      {"mpirun -np 16 --hostfile hosts ventris train --corpus /shared/corpus.h5 --model-dir /shared/model",
+       "Several hosts, with the corpus and the run folder on a shared disk:"},
+      {"train --show-preset base > base.ini",
+       "Writes the settings of a preset, to edit and give to --config:"}};
+  command.exit_codes = {{69, "the device or the transport between ranks is not available"},
+                        {75, "stopped on request, checkpoint saved; start again to resume"},
+                        {76, "the ranks disagree on program, options, corpus or parameters"},
+                        {77, "training diverged: NaN or Inf in ten steps, or in a state to save"}};
+  command.common = common_train_options();
+  command.many_ranks = true;
+  command.options.group("Preset");
+  command.options
+      .choice("show-preset", options->show_preset, preset_names(),
+              "Prints the settings of a preset in the format of --config, and ends.")
+      .show = [] { return std::string(); };
+  add_train_options(*options, command.options);
+  command.before_store = [options](const std::string& preset) { take_preset(*options, preset); };
+  command.options_from_json = train_options_of;
+  command.run = [options](Job& job) {
+    if (options->show_preset.empty()) return run_train(*options, job);
+    TrainCommandOptions shown;
+    Command table;
+    add_train_options(shown, table.options);
+    if (job.speaks()) show_preset(table, options->show_preset, shown.train);
+    return 0;
+  };
+  return command;
+}
+
+}  // namespace ventris
