@@ -50,7 +50,8 @@ if $build; then
   begin=$SECONDS
   cmake --build --preset "$preset" --parallel "$(cores)"
   echo "build: $((SECONDS - begin)) s"
-  if compgen -G "build/$preset/backend/CMakeFiles/ventris_cuda_kernels.dir/*.ptxas" >/dev/null; then tests/lint.sh registers; fi
+  reports=$(find "build/$preset/backend" -path '*/ventris_cuda_kernels.dir/*.ptxas' -print -quit)
+  if [[ -n $reports ]]; then tests/lint.sh registers; fi
 fi
 if ! $run_tests; then exit 0; fi
 

@@ -2,6 +2,8 @@
 """The rules for the source files that no compiler checks: who may include whom and how, how long files may be, and that each names its
 licence."""
 
+import collections
+import functools
 import os
 import pathlib
 import re
@@ -19,11 +21,17 @@ ALLOWED = {
     "launch": {"launch", "trainer", "model", "comm", "data", "backend"},
 }
 
-# What the rooms of a folder may include of it, besides their own headers (docs/dev/architecture.md). "" is the folder itself.
+# What the rooms of a folder include of it, besides their own headers (docs/dev/architecture.md): rooms, and of some rooms only the
+# headers that are named. "" is the folder itself. Where two rooms include each other, the headers that go up are named, with the reason.
 ROOMS = {
     "backend": {
-        "": {"cuda"},  # the files for CUDA: PLACES
-        "cuda": {""},
+        # A context holds the plans of products of its device, and the choice of instructions is the choice of a table of kernels.
+        "device": {"cpu/gemm_onednn.h", "cpu/kernel_table.h", "cuda/check.cuh", "cuda/column_sums.cuh", "cuda/gemm_plans.cuh", "cuda/launch.cuh"},
+        # Dispatch: an operation calls the kernels of its device, which take the arguments that its header declares.
+        "ops": {"device", "cpu/attention.h", "cpu/gemm.h", "cpu/gemm_onednn.h", "cpu/kernel_table.h", "cuda/attention.h", "cuda/gemm_choices.h",
+                "cuda/kernels.h", "cuda/linear_backward.h"},
+        "cpu": {"device", "ops"},
+        "cuda": {"device", "ops", "cpu/gemm_onednn.h"},  # the key of a product's plan is one for both
     },
     "comm": {
         "": set(),
@@ -32,55 +40,81 @@ ROOMS = {
         "no_mpi": {""},
         "no_nccl": {""},
     },
-    "launch": {"": set()},
+    "launch": {
+        "": {"options"},
+        "commands": {"agreement.h", "command.h", "options", "pages"},
+        "options": {"command.h"},  # what is parsed into and described, a table of options among it
+        "pages": {"commands/run_record.h"},  # what the page of a run shows
+    },
     "model": {
         "": set(),
         "search": {""},
     },
     "data": {
-        "": {"text", "files"},
-        "text": {"files"},
-        "files": set(),
+        "": {"text", "io"},
+        "text": {"io"},
+        "io": set(),
         "scores": {"text"},
-        "demo_corpus": {"files"},
+        "demo_corpus": {"io"},
     },
     "trainer": {
-        "": {"inference", "exchange", "files"},
-        "inference": {"files"},
-        "files": set(),
-        "exchange": {"files"},
-        "checks": {"", "inference", "files"},
+        # The run calls all of them, and they read its options, its progress and what it measures.
+        "": {"checkpoint", "exchange/import.h", "observers", "validation"},
+        "checkpoint": {"divergence.h", "optimizer.h", "run_environment.h", "train_options.h", "train_options_json.h",
+                       "observers/progress.h", "validation/validation_metric.h"},
+        "validation": {"inference", "batch_feed.h", "signals.h", "train_options.h", "checkpoint/model_files.h", "observers/metrics.h"},
+        "observers": {"run_shape.h", "schedule_options.h", "signals.h", "train_options.h", "train_options_json.h", "train_profile.h",
+                      "checkpoint", "exchange/export_limits.h", "validation"},
+        "inference": {"checkpoint"},
+        "exchange": {"checkpoint"},
+        "checks": {"", "validation/validation.h"},
     },
+}  # fmt: skip
+# Headers that stand below all rooms of their folder; they and their sources include of it only each other.
+COMMON = {
+    "data/error.h", "launch/job.h", "launch/output.h", "trainer/json_text.h", "trainer/json_value.h", "trainer/text.h",
+}  # fmt: skip
+
+# The most stems of a folder that stand on one another by their includes; stems that include each other count as one.
+FLOORS = {"trainer": 11}
+
+# The most source files of a folder, without those of its rooms.
+MOST_FILES = 60
+
+# Names that may not come back, and the terms that took their places (docs/dev/architecture.md, Glossary).
+GONE = {
+    r"(mini|sub)_?batch\w*": "micro_batch",
 }
-# Headers that stand below all rooms of their folder.
-COMMON = {"data/error.h", "trainer/text.h"}
 
 # Headers whose functions are defined in files of other names: which files, and why.
 SHARED_HEADERS = {
-    "backend/cuda/attention.h": (r"backend/attention_\w+_cuda\.cu", "kernels for forward, backward and tensor cores compile apart"),
-    "backend/cpu/kernel_table.h": (r"backend/instruction_set\.cc", "which table is in use is chosen with the set of instructions"),
-    "backend/cuda/launch.cuh": (r"backend/context_cuda\.cu", "the stream is that of the context"),
-    "backend/device/device_cuda.h": (r"backend/context_cuda\.cu", "the device is a part of the context"),
-    "backend/cpu/kernels.h": (r"backend/\w+_cpu\.cc", "the kernels of all operations, which one table holds"),
-    "backend/cuda/kernels.h": (r"backend/\w+_cuda\.cu", "likewise"),
+    "backend/cuda/attention.h": (r"backend/cuda/attention_\w+\.cu", "kernels for forward, backward and tensor cores compile apart"),
+    "backend/cpu/kernel_table.h": (r"backend/device/instruction_set\.cc", "which table is in use is chosen with the set of instructions"),
+    "backend/cuda/launch.cuh": (r"backend/device/context_cuda\.cu", "the stream is that of the context"),
+    "backend/device/device_cuda.h": (r"backend/device/context_cuda\.cu", "the device is a part of the context"),
+    "backend/cpu/kernels.h": (r"backend/cpu/\w+\.cc", "the kernels of all operations, which one table holds"),
+    "backend/cuda/kernels.h": (r"backend/cuda/\w+\.cu", "likewise"),
     "comm/communicator.h": (r"comm/(no_)?(mpi|nccl)/\w+\.cc", "the transport is that of the build"),
     "comm/nccl_library.h": (r"comm/(no_)?nccl/\w+\.cc", "likewise"),
     "comm/mpi_environment.h": (r"comm/(no_)?mpi/\w+\.cc", "likewise"),
-    "launch/command.h": (r"launch/(\w+_command|commands)\.cc", "the commands, each in a file of its own"),
+    "launch/command.h": (r"launch/commands/\w+\.cc", "the commands, each in a file of its own"),
     "trainer/exchange/export_formats.h": (r"trainer/exchange/export_\w+\.cc", "the formats have one contract and each a file of its own"),
 }
 
 # Headers of libraries and of rooms that one library is needed for, and the only places in the program that may include them.
 PLACES = {
-    r"(cu|nv)\w*(\.\w+|/.*)|cooperative_groups.*|mma\.h|thrust/.*": r"\.cuh?$|_cuda\.h$",
-    r"backend/cuda/.*": r"\.cuh?$|^comm/nccl/",
+    r"(cu|nv)\w*(\.\w+|/.*)|cooperative_groups.*|mma\.h|thrust/.*": r"^backend/cuda/.*\.cuh?$|^backend/device/\w+_cuda\.(cu|h)$|^comm/nccl/",
+    r"backend/cuda/.*\.cuh": r"\.cuh?$|^comm/nccl/",
+    r"backend/device/context_cuda\.h": r"\.cuh?$|^comm/nccl/",
+    r"backend/cuda/.*": r"^backend/|^comm/nccl/",
+    r"backend/cpu/.*": r"^backend/|^model/search/sampling\.cc$|^trainer/run_environment\.cc$|^trainer/observers/start_report\.cc$|^launch/version\.cc$",
     r"nccl.*": r"^comm/nccl/",
     r"comm/nccl/.*": r"^comm/nccl/",
     r"(open)?mpi.*": r"^comm/mpi/",
     r"comm/mpi/.*": r"^comm/mpi/",
     r"(hdf5|H5).*": r"^data/io/hdf5_",
     r"sentencepiece.*": r"^data/text/",
-    r"dnnl.*|mkldnn.*|oneapi/.*": r"^backend/",
+    r"dnnl.*|mkldnn.*|oneapi/.*": r"^backend/cpu/gemm_onednn\.cc$",
     r"boost/.*": r"\.cc$",
     r"nlohmann/json\.hpp": r"\.cc$|^launch/",
     r"unicode/.*": r"^data/text/unicode\.cc$",
@@ -126,8 +160,32 @@ def included(path, lines):
             yield f"{path}:{number}: {line}", mark, name
 
 
+def longest_chain(folder):
+    """The longest chain of includes between the stems of a folder and its rooms, from above: sets of stems that include each other."""
+    below = collections.defaultdict(set)
+    for path, lines in sources():
+        if path.startswith(f"{folder}/"):
+            below[path.rpartition(".")[0]] |= {name.rpartition(".")[0] for _, _, name in included(path, lines) if name.startswith(f"{folder}/")}
+    reached = {stem: names & set(below) for stem, names in below.items()}
+    for middle in reached:
+        for stem in reached:
+            if middle in reached[stem]:
+                reached[stem] = reached[stem] | reached[middle]
+    cycle = {stem: frozenset({stem, *(other for other in reached[stem] if stem in reached[other])}) for stem in reached}
+
+    @functools.cache
+    def chain(stems):
+        lower = {cycle[name] for stem in stems for name in below[stem] if name in cycle} - {stems}
+        return [stems, *max(map(chain, lower), key=len, default=[])]
+
+    return max(map(chain, set(cycle.values())), key=len, default=[])
+
+
+# Sources of libraries that are compiled each by itself: the kernels of the CPU, without those that are compiled once (backend/CMakeLists.txt).
+APART = r"^backend/cpu/(?!gemm(_onednn|_reference)?\.cc$)"
+
 # Functions of unnamed namespaces that have one name on purpose.
-OVERLOADED = {("tests/backend/operations", "name_of")}  # the names of cases, by their type (tests/support/operation_case.h)
+OVERLOADED = {("tests/backend/ops", "name_of")}  # the names of cases, by their type (tests/support/operation_case.h)
 
 
 def unnamed(lines):
@@ -199,15 +257,37 @@ class Sources(unittest.TestCase):
             found = {path.rpartition("/")[0].partition("/")[2] for path, _ in sources() if path.startswith(f"{folder}/")}
             self.assertEqual(found, set(table), f"{folder}/: the rooms of ROOMS")
 
-    def test_rooms_depend_one_way(self):
-        wrong = []
+    def test_rooms_include_what_the_table_says(self):
+        wrong, unused = [], {(folder, room, entry) for folder, table in ROOMS.items() for room in table for entry in table[room]}
         for path, lines in sources():
             folder, _, room = path.rpartition("/")[0].partition("/")
+            is_common = path.rpartition(".")[0] + ".h" in COMMON
             for place, mark, name in included(path, lines):
-                of, _, inner = name.rpartition("/")[0].partition("/")
-                if mark == '"' and of == folder and name not in COMMON and inner not in ROOMS[folder][room] | {room}:
+                of, _, file = name.partition("/")
+                if mark != '"' or of != folder or name in COMMON:
+                    continue
+                inner = file.rpartition("/")[0]
+                entries = {entry for entry in (inner, file) if entry in ROOMS[folder].get(room, ())}
+                unused -= {(folder, room, entry) for entry in entries}
+                if is_common or (inner != room and not entries):
                     wrong.append(place)
         self.assertEqual(wrong, [])
+        self.assertEqual(unused, set(), "no file includes these any more: take them out of ROOMS")
+
+    def test_floors_are_few(self):
+        for folder, most in FLOORS.items():
+            chain = longest_chain(folder)
+            said = "\n".join(" ".join(sorted(stems)) for stems in chain)
+            self.assertLessEqual(len(chain), most, f"floors of {folder}/, each on the one below it; stems in one line include each other:\n{said}")
+
+    def test_folders_are_small(self):
+        files = collections.Counter(path.rpartition("/")[0] for path, _ in sources("tests"))
+        self.assertEqual({folder: count for folder, count in files.items() if count > MOST_FILES}, {}, f"at most {MOST_FILES} files: make a room")
+
+    def test_names_that_are_gone_stay_away(self):
+        gone = re.compile("|".join(rf"\b(?:{name})\b" for name in GONE))
+        wrong = [f"{path}:{number}: {line.strip()}" for path, lines in sources("tests") for number, line in enumerate(lines, 1) if gone.search(line)]
+        self.assertEqual(wrong, [], f"the names in use are {', '.join(GONE.values())}")
 
     def test_names_of_unnamed_namespaces_differ_within_a_library(self):
         # cmake/source_groups.cmake. A call that converts its arguments could find another source's function, and no compiler would tell.
@@ -215,9 +295,9 @@ class Sources(unittest.TestCase):
         tests = [(path.relative_to(ROOT).as_posix(), path.read_text(encoding="utf-8").splitlines()) for path in sorted((ROOT / "tests").rglob("*.cc"))]
         for path, lines in [*sources(), *tests]:
             ending = path.rpartition(".")[2]
-            if ending in ("cc", "cu") and not re.search(r"^backend/.*_cpu\.cc$|^tests/(bench|faults)/|/no_\w+/", path):
+            if ending in ("cc", "cu") and not re.search(rf"{APART}|^tests/(bench|faults)/|/no_\w+/", path):
                 words = path.split("/")
-                library = "/".join(words[:2] if words[0] == "tests" else words[:1]) + ("/operations" if "/operations/" in path else "")
+                library = "/".join(words[:2] if words[0] == "tests" else words[:1]) + ("/ops" if path.startswith("tests/backend/ops/") else "")
                 for name, line in unnamed(lines).items():
                     if (library, name) in OVERLOADED:
                         continue
@@ -233,8 +313,7 @@ class Sources(unittest.TestCase):
                 headers.setdefault(function, set()).add(path)
         for path, lines in sources():
             stem = path.rpartition(".")[0]
-            # backend/cuda/add.cu belongs to backend/add_cuda.h and to backend/cuda/add.cuh.
-            own = {stem + ".h", re.sub(r"(\w+)_cuda$", r"cuda/\1.cuh", stem)}
+            own = {stem + ".h", stem + ".cuh"}
             for function in functions(lines, "{") if path.endswith((".cc", ".cu")) else ():
                 of = headers.get(function, set())
                 shared = {header for header in of if header in SHARED_HEADERS and re.fullmatch(SHARED_HEADERS[header][0], path)}

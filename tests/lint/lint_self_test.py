@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import re
+import runpy
 import shutil
 import subprocess
 import tempfile
@@ -30,7 +31,7 @@ ptxas info    : Function properties for _ZN7ventris3addEPf
     {spilled} bytes stack frame, {spilled} bytes spill stores, {spilled} bytes spill loads
 ptxas info    : Used {registers} registers, used 1 barriers, 64 bytes smem
 """
-TABLE = "# a table\nnvcc 13.0\nadd_cuda.cu add sm_90a 32 0 0 64\n"
+TABLE = "# a table\nnvcc 13.0\nadd.cu add sm_90a 32 0 0 64\n"
 
 
 class LintTest(unittest.TestCase):
@@ -118,10 +119,15 @@ class LintTest(unittest.TestCase):
         self.write("tests/cli/sources_test.py", test)
         self.write("CMakeLists.txt", "add_subdirectory(data)\nadd_subdirectory(tests)\n")
         self.write("tests/CMakeLists.txt", (ROOT / "tests/CMakeLists.txt").read_text(encoding="utf-8"))
-        for folder in ("backend", "backend/cuda", "model", "model/search", "comm", "comm/mpi", "comm/nccl", "comm/no_mpi", "comm/no_nccl",
-                       "data", "data/text", "data/io", "data/scores", "data/demo_corpus", "trainer", "trainer/inference",
-                       "trainer/files", "trainer/exchange", "trainer/checks", "launch", "tests"):  # fmt: skip
-            self.write(f"{folder}/here.h", "#pragma once\n")
+        tables = runpy.run_path(self.tree / "tests/cli/sources_test.py")
+        self.write("tests/here.h", "#pragma once\n")
+        for folder, table in tables["ROOMS"].items():
+            for room, entries in table.items():
+                self.write(f"{folder}/{room}/here.h", "#pragma once\n")
+                below = [str(pathlib.PurePath(folder, entry, "" if "." in entry else "here.h")) for entry in sorted(entries)]
+                for name in below:
+                    self.write(name, "#pragma once\n")
+                self.write(f"{folder}/{room}/here.cu", "".join(f'#include "{name}"\n' for name in below))
         self.write("data/sum.h", HEADER)
         self.write("data/sum.cc", SOURCE)
 
@@ -149,8 +155,10 @@ class LintTest(unittest.TestCase):
             ("launch/shells/a.cc", "", "'shells'"),
             ("data/licensed.cc", "\n\n\n// SPDX-License-Identifier: Apache-2.0", "'data/licensed.cc'"),
             ("data/a.cc", "int length_of(const std::string& words) {}", "data/a.cc: length_of(), which data/sum.h declares"),
-            ("backend/a_cuda.cu", kernel, "the kernels of kWatched in tests/emulation/races_test.cc"),
+            ("backend/cuda/a.cu", kernel, "the kernels of kWatched in tests/emulation/races_test.cc"),
             ("data/g.cc", body, "as in data/f.cc: int f(double a) {}"),
+            ("data/io/a.cc", '#include "data/sum.h"', "data/io/a.cc:1: "),
+            ("data/a.cc", "int minibatch = 1;", "data/a.cc:1: int minibatch"),
         ):
             with self.subTest(path=path, text=text[:80]):
                 self.write(path, text + "\n")
@@ -160,11 +168,18 @@ class LintTest(unittest.TestCase):
             self.write(path, "#pragma once\n" + 149 * "//\n")
         (self.tree / "launch/shells").rmdir()
         self.assert_passes("sources")
+        for number in range(30):
+            self.write(f"trainer/floor{number}.h", f'#pragma once\n#include "trainer/floor{number + 1}.h"\n')
+            self.write(f"model/many{number}.h", "#pragma once\n")
+            self.write(f"model/many{number}.cc", "")
+        self.write("trainer/floor30.h", "#pragma once\n")
+        self.write("data/text/here.cu", "")
+        self.assert_finds("sources", "trainer/floor29\n", "{'model': 63}", "('data', 'text', 'io')")
 
     def write_build(self, registers=32, spilled=0, nvcc="13.0.88"):
         folder = self.tree / "build/release"
-        object_file = "backend/CMakeFiles/ventris_cuda_kernels.dir/add_cuda.cu.o"
-        entry = {"directory": str(folder), "file": "backend/cuda/add.cu", "command": f"nvcc -c add_cuda.cu -o {object_file}"}
+        object_file = "backend/CMakeFiles/ventris_cuda_kernels.dir/cuda/add.cu.o"
+        entry = {"directory": str(folder), "file": "backend/cuda/add.cu", "command": f"nvcc -c add.cu -o {object_file}"}
         self.write("build/release/compile_commands.json", json.dumps([entry]))
         self.write("build/release/CMakeFiles/3.25.1/CMakeCUDACompiler.cmake", f'set(CMAKE_CUDA_COMPILER_VERSION "{nvcc}")\n')
         self.write(f"build/release/{object_file}.ptxas", REPORT.format(registers=registers, spilled=spilled))
@@ -174,9 +189,9 @@ class LintTest(unittest.TestCase):
         self.write_build()
         self.assert_passes("registers")
         self.write_build(registers=33)
-        self.assert_finds("registers", "registers.txt:3: add of add_cuda.cu for sm_90a: registers 33, at most 32 expected")
+        self.assert_finds("registers", "registers.txt:3: add of add.cu for sm_90a: registers 33, at most 32 expected")
         self.write_build(spilled=4)
-        self.assert_finds("registers", "registers.txt:3: add of add_cuda.cu for sm_90a: spilled 4, at most 0 expected")
+        self.assert_finds("registers", "registers.txt:3: add of add.cu for sm_90a: spilled 4, at most 0 expected")
 
     @unittest.skipUnless(shutil.which("node"), "without node")
     def test_pages_names_the_line_of_a_script_that_is_none(self):
