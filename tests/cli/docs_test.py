@@ -237,7 +237,7 @@ class Docs(unittest.TestCase):
 
     def newest_formats(self):
         """{"ventris weights": "2", ...} of data/io/file_format.h and its source."""
-        text = "".join((ROOT / "data" / "files" / f"file_format.{end}").read_text(encoding="utf-8") for end in ("h", "cc"))
+        text = "".join((ROOT / "data" / "io" / f"file_format.{end}").read_text(encoding="utf-8") for end in ("h", "cc"))
         return dict(re.findall(r'"(ventris[- ][a-z]+) (\d+)"', text))
 
     def is_in_the_tree(self, name):
@@ -319,7 +319,7 @@ class Docs(unittest.TestCase):
         self.assertEqual(wrong, set(), "these are nowhere in the tree")
 
     def test_exit_codes_are_those_of_the_program(self):
-        codes = {int(code) for code in re.findall(r"^  k\w+ = (\d+),$", (ROOT / "backend" / "error.h").read_text(encoding="utf-8"), re.MULTILINE)}
+        codes = {int(code) for code in re.findall(r"^  k\w+ = (\d+),$", (ROOT / "backend" / "device" / "error.h").read_text(encoding="utf-8"), re.MULTILINE)}
         page = self.texts[ROOT / "docs" / "exit-codes.md"]
         table = page.partition("| code | meaning |")[2].partition("\n\n")[0]
         self.assertEqual({int(code) for code in re.findall(r"^\| (\d+) \|", table, re.MULTILINE)}, codes, "the table of docs/exit-codes.md")
@@ -345,7 +345,7 @@ class Docs(unittest.TestCase):
         self.assertEqual(sorted(listed("CONTRIBUTING.md", "stage")), sorted(stages), "stages of .ci/run")
         checks = re.search(r"there are: ([a-z ]+)\"", text("tests/lint.sh"))[1].split()
         self.assertEqual(sorted(listed("CONTRIBUTING.md", "check")), sorted(checks), "checks of tests/lint.sh")
-        for folder in ("data", "trainer", "comm"):
+        for folder in ("backend", "comm", "data", "launch", "trainer"):
             self.assertEqual(set(listed("docs/dev/architecture.md", f"in `{folder}/`")), folders(folder), f"docs/dev/architecture.md: rooms of {folder}/")
         top = {f"{name}/" for name in re.findall(r"^add_subdirectory\((\w+)\)", text("CMakeLists.txt"), re.MULTILINE)}
         self.assertEqual(set(listed("docs/dev/architecture.md", "folder")), {*top, "tests/"}, "docs/dev/architecture.md: folders")

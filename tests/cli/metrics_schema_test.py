@@ -28,7 +28,7 @@ class Schema(support.CommandLineTest):
 
     def test_all_that_can_be_written_is_there(self):
         """The keys and events that stand in the source of the log."""
-        code = source("trainer", "metrics.cc")
+        code = source("trainer", "observers", "metrics.cc")
         keys = set(re.findall(r'\[?\{?\{"(\w+)", ', code)) | set(re.findall(r'\w+\["(\w+)"\]', code))
         scores = set(re.findall(r'\w+\[prefix \+ "(\w+)"\]', code))
         self.assertEqual(len(scores), 4)
@@ -38,14 +38,14 @@ class Schema(support.CommandLineTest):
         of_sets = self.schema["$defs"]["validation"]["properties"]["sets"]["additionalProperties"]["properties"]
         self.assertEqual(set(of_sets), scores | {"bleu_low", "bleu_high"})
         self.assertEqual(keys - {key for one in described for key in one["properties"]}, set())
-        events = set(re.findall(r'constexpr const char\* k\w*Event = "(\w+)"', source("trainer", "files", "metric_events.h")))
+        events = set(re.findall(r'constexpr const char\* k\w*Event = "(\w+)"', source("trainer", "observers", "metric_events.h")))
         events |= set(re.findall(r'"event"\] = "(\w+)"', code)) | set(re.findall(r'\{"event", "(\w+)"\}', code))
         self.assertEqual(events, {one["properties"]["event"]["const"] for one in described if "event" in one["properties"]})
         types = set(re.findall(r'metrics_line\([^"]*, "(\w+)"\)', code)) | {"validation"}
         self.assertEqual(types, {one["properties"]["type"]["const"] for one in described})
 
     def test_all_that_is_there_is_described(self):
-        page, code = source("docs", "metrics.md"), source("trainer", "metrics.cc") + source("trainer", "metrics.h")
+        page, code = source("docs", "metrics.md"), source("trainer", "observers", "metrics.cc") + source("trainer", "observers", "metrics.h")
         for one in self.schema["$defs"].values():
             self.assertFalse(one["additionalProperties"])
             names = set(one["properties"]) | {one["properties"].get("event", {}).get("const", "event")}

@@ -12,7 +12,7 @@
 #include "backend/device/dtype.h"
 #include "tests/support/test_device.h"
 
-/// What one test of an operation varies. The tests of tests/backend/operations run once for each case, on the
+/// What one test of an operation varies. The tests of tests/backend/ops run once for each case, on the
 /// device of the program, with a name such as LayerNorm.MatchesTheReference/cuda_bf16_37x264_gap8_rate30.
 namespace ventris::testing {
 

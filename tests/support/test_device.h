@@ -5,7 +5,7 @@
 
 #include "backend/device/context.h"
 
-/// The device on which a program tests operations: every program that links tests/backend/operations defines
+/// The device on which a program tests operations: every program that links tests/backend/ops defines
 /// these for its own.
 namespace ventris::testing {
 
