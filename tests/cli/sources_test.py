@@ -31,7 +31,7 @@ ROOMS = {
         "ops": {"device", "cpu/attention.h", "cpu/gemm.h", "cpu/gemm_onednn.h", "cpu/kernel_table.h", "cuda/attention.h", "cuda/gemm_choices.h",
                 "cuda/kernels.h", "cuda/linear_backward.h"},
         "cpu": {"device", "ops"},
-        "cuda": {"device", "ops", "cpu/gemm_onednn.h"},  # the key of a product's plan is one for both
+        "cuda": {"device", "ops", "cpu/gemm_onednn.h"},  # the shape of a product, by which both keep plans
     },
     "comm": {
         "": set(),
@@ -108,8 +108,7 @@ SHARED_HEADERS = {
 # Headers of libraries and of rooms that one library is needed for, and the only places in the program that may include them.
 PLACES = {
     r"(cu|nv)\w*(\.\w+|/.*)|cooperative_groups.*|mma\.h|thrust/.*": r"^backend/cuda/.*\.cuh?$|^backend/device/\w+_cuda\.(cu|h)$|^comm/nccl/",
-    r"backend/cuda/.*\.cuh": r"\.cuh?$|^comm/nccl/",
-    r"backend/device/context_cuda\.h": r"\.cuh?$|^comm/nccl/",
+    r"backend/cuda/.*\.cuh|backend/device/context_cuda\.h": r"^backend/(cuda|device)/.*\.cuh?$|^comm/nccl/",
     r"backend/cuda/.*": r"^backend/|^comm/nccl/",
     r"backend/cpu/.*": r"^backend/|^model/search/sampling\.cc$|^trainer/run_environment\.cc$|^trainer/observers/start_report\.cc$|^launch/version\.cc$",
     r"nccl.*": r"^comm/nccl/",
