@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
-#include "backend/cpu/kernels.h"
 #include "backend/ops/add.h"
 
 namespace ventris {

@@ -180,16 +180,16 @@ class Forward {
   int64_t stride_;  // of rows of d_head in scratch
 };
 
-}  // namespace
-
 template <typename T>
-void attention_forward_cpu(Context& context, const AttentionForwardArgs& args) {
+void forward_of(Context& context, const AttentionForwardArgs& args) {
   for_sentences_and_heads<ForwardScratch<Master<T>>>(context, args, Forward<T>(args));
   clear_rows<T>(args.out, args.query_offsets[args.sentences]);
 }
 
-template void attention_forward_cpu<float>(Context&, const AttentionForwardArgs&);
-template void attention_forward_cpu<BF16>(Context&, const AttentionForwardArgs&);
-template void attention_forward_cpu<double>(Context&, const AttentionForwardArgs&);
+}  // namespace
+
+void attention_forward_cpu(Context& context, const AttentionForwardArgs& args) {
+  dispatch_dtype(args.query.dtype, [&](auto tag) { forward_of<decltype(tag)>(context, args); });
+}
 
 }  // namespace ventris

@@ -16,9 +16,6 @@
 /// Shared by the CPU kernels of attention. R is the type of the sums: f32, or f64 for f64.
 namespace ventris {
 
-template <typename T>
-void attention_forward_cpu(Context& context, const AttentionForwardArgs& args);
-
 /// Queries that are processed together, against all keys of their sentence: bounds the scratch memory.
 inline constexpr int64_t kQueryTile = 64;
 

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "backend/cpu/attention_backward.h"
-
 #include "backend/cpu/attention.h"
 
 namespace ventris {
@@ -225,18 +223,18 @@ class Backward {
   int64_t stride_;  // of rows of d_head in scratch
 };
 
-}  // namespace
-
 template <typename T>
-void attention_backward_cpu(Context& context, const AttentionBackwardArgs& args) {
+void backward_of(Context& context, const AttentionBackwardArgs& args) {
   for_sentences_and_heads<BackwardScratch<Master<T>>>(context, args, Backward<T>(args));
   clear_rows<T>(args.d_query, args.query_offsets[args.sentences]);
   clear_rows<T>(args.d_key, args.key_offsets[args.sentences]);
   clear_rows<T>(args.d_value, args.key_offsets[args.sentences]);
 }
 
-template void attention_backward_cpu<float>(Context&, const AttentionBackwardArgs&);
-template void attention_backward_cpu<BF16>(Context&, const AttentionBackwardArgs&);
-template void attention_backward_cpu<double>(Context&, const AttentionBackwardArgs&);
+}  // namespace
+
+void attention_backward_cpu(Context& context, const AttentionBackwardArgs& args) {
+  dispatch_dtype(args.query.dtype, [&](auto tag) { backward_of<decltype(tag)>(context, args); });
+}
 
 }  // namespace ventris

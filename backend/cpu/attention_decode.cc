@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "backend/cpu/attention_decode.h"
-
 #include <algorithm>
 
 #include "backend/cpu/attention.h"
@@ -111,10 +109,8 @@ void decode_head(const AttentionDecodeArgs& args, int64_t r, int head, Master<T>
   }
 }
 
-}  // namespace
-
 template <typename T>
-void attention_decode_cpu(Context& context, const AttentionDecodeArgs& args) {
+void decode_of(Context& context, const AttentionDecodeArgs& args) {
   using R = Master<T>;
   const int64_t hypotheses = args.query.rows;
   const int64_t d_head = args.query.cols / args.heads;
@@ -144,8 +140,10 @@ void attention_decode_cpu(Context& context, const AttentionDecodeArgs& args) {
   });
 }
 
-template void attention_decode_cpu<float>(Context&, const AttentionDecodeArgs&);
-template void attention_decode_cpu<BF16>(Context&, const AttentionDecodeArgs&);
-template void attention_decode_cpu<double>(Context&, const AttentionDecodeArgs&);
+}  // namespace
+
+void attention_decode_cpu(Context& context, const AttentionDecodeArgs& args) {
+  dispatch_dtype(args.query.dtype, [&](auto tag) { decode_of<decltype(tag)>(context, args); });
+}
 
 }  // namespace ventris

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
-#include "backend/cpu/kernels.h"
 #include "backend/cpu/simd.h"
 #include "backend/ops/bias_relu.h"
 #include "backend/ops/op_checks.h"

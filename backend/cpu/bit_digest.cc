@@ -2,7 +2,6 @@
 #include <atomic>
 #include <cstring>
 
-#include "backend/cpu/kernels.h"
 #include "backend/ops/bit_digest.h"
 
 namespace ventris {

@@ -3,7 +3,6 @@
 #include <cstring>
 #include <type_traits>
 
-#include "backend/cpu/kernels.h"
 #include "backend/cpu/simd.h"
 #include "backend/ops/cast.h"
 
@@ -60,7 +59,7 @@ void cast_cpu(Context& context, const CastArgs& args) {
   });
 }
 
-void fill_zero_cpu(Context& context, Tensor tensor) {
+void fill_zero_cpu(Context& context, const Tensor& tensor) {
   const size_t size = size_of(tensor.dtype);
   const auto stride = static_cast<size_t>(tensor.stride);
   for_pieces(context, tensor.rows, tensor.cols, tensor.contiguous(),

@@ -3,7 +3,6 @@
 #include <cmath>
 #include <type_traits>
 
-#include "backend/cpu/kernels.h"
 #include "backend/cpu/simd.h"
 #include "backend/ops/cross_entropy.h"
 #include "backend/ops/op_checks.h"

@@ -5,7 +5,6 @@
 #include "backend/cpu/dropout.h"
 #include "backend/cpu/gemm_int8_pack.h"
 #include "backend/cpu/gemm_pack.h"
-#include "backend/cpu/kernels.h"
 #include "backend/cpu/simd.h"
 #include "backend/ops/embedding.h"
 #include "backend/ops/op_checks.h"

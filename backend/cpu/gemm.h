@@ -5,7 +5,7 @@
 
 namespace ventris {
 
-/// Requires checked arguments (gemm.cc) and m, n > 0.
+/// Requires checked arguments (ops/gemm.cc) and m, n > 0.
 void gemm_cpu(Context& context, const GemmArgs& args);
 
 }  // namespace ventris

@@ -5,7 +5,6 @@
 #include "backend/cpu/gemm_onednn.h"
 #include "backend/cpu/gemm_pack.h"
 #include "backend/cpu/gemm_work.h"
-#include "backend/cpu/kernels.h"
 #include "backend/cpu/simd.h"
 #include "backend/cpu/transpose.h"
 #include "backend/ops/gemm.h"

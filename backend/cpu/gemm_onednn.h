@@ -43,7 +43,7 @@ struct GemmShapeHash {
 };
 
 /// Primitives of oneDNN, by shape, with the memory that each thread needs to run them. Creating one compiles
-/// machine code and takes milliseconds, so gemm_cpu.cc cuts its work into few shapes; a step whose shapes are
+/// machine code and takes milliseconds, so gemm.cc cuts its work into few shapes; a step whose shapes are
 /// all known creates none.
 class GemmCache {
  public:

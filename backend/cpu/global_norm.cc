@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
 
-#include "backend/cpu/kernels.h"
 #include "backend/ops/global_norm.h"
 #include "backend/ops/op_checks.h"
 
@@ -46,6 +45,12 @@ void squares_of_chunks_cpu(Context& context, const SquaresOfChunksArgs& args) {
   } else {
     sum<float>(context, args);
   }
+}
+
+void sum_of_chunks_cpu(Context& /*context*/, const SumOfChunksArgs& args) {
+  double total = 0.0;
+  for (int64_t k = 0; k < args.count; ++k) total += args.partial[k];
+  args.result[0] = total;
 }
 
 }  // namespace ventris

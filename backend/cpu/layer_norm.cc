@@ -3,7 +3,6 @@
 #include <cmath>
 
 #include "backend/cpu/dropout.h"
-#include "backend/cpu/kernels.h"
 #include "backend/cpu/simd.h"
 #include "backend/ops/layer_norm.h"
 #include "backend/ops/op_checks.h"

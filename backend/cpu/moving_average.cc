@@ -2,7 +2,6 @@
 #include <cmath>
 #include <utility>
 
-#include "backend/cpu/kernels.h"
 #include "backend/ops/moving_average.h"
 
 namespace ventris {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
 
-#include "backend/cpu/kernels.h"
 #include "backend/ops/not_finite.h"
 
 namespace ventris {
@@ -21,7 +20,7 @@ NotFinitePlaces find(const FindNotFiniteArgs& args) {
 
 }  // namespace
 
-void find_not_finite_cpu(const FindNotFiniteArgs& args) {
+void find_not_finite_cpu(Context& /*context*/, const FindNotFiniteArgs& args) {
   if (*args.wanted == 0) {
     *args.places = {.first_value = -1, .last_gradient = -1};
   } else {

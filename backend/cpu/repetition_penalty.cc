@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backend/ops/repetition_penalty.h"
-#include "backend/cpu/kernels.h"
 #include "backend/cpu/simd.h"
 #include "backend/ops/op_checks.h"
 

@@ -3,7 +3,6 @@
 #include <cmath>
 #include <limits>
 
-#include "backend/cpu/kernels.h"
 #include "backend/cpu/largest.h"
 #include "backend/cpu/simd.h"
 #include "backend/ops/op_checks.h"

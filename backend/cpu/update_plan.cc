@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
 
-#include "backend/cpu/kernels.h"
 #include "backend/device/elementary.h"
 #include "backend/ops/update_plan.h"
 
 namespace ventris {
 
-void plan_update_cpu(const PlanUpdateArgs& args) {
+void plan_update_cpu(Context& /*context*/, const PlanUpdateArgs& args) {
   const double norm = std::sqrt(*args.sum_of_squares);
   const bool skipped =
       !std::isfinite(args.loss_sums[0]) || !std::isfinite(args.loss_sums[1]) || !std::isfinite(norm);

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backend/ops/weight_decay.h"
-#include "backend/cpu/kernels.h"
 
 namespace ventris {
 namespace {

@@ -4,7 +4,6 @@
 
 #include "backend/cuda/add.cuh"
 #include "backend/cuda/elements.cuh"
-#include "backend/cuda/kernels.h"
 #include "backend/cuda/launch.cuh"
 #include "backend/ops/add.h"
 

@@ -3,7 +3,6 @@
 
 #include "backend/cuda/column_sums.cuh"
 #include "backend/cuda/elements.cuh"
-#include "backend/cuda/kernels.h"
 #include "backend/cuda/launch.cuh"
 #include "backend/ops/bias_relu.h"
 #include "backend/ops/op_checks.h"

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backend/cuda/elements.cuh"
-#include "backend/cuda/kernels.h"
 #include "backend/cuda/launch.cuh"
 #include "backend/ops/cast.h"
 
@@ -54,7 +53,7 @@ void cast_cuda(Context& context, const CastArgs& args) {
   });
 }
 
-void fill_zero_cuda(Context& context, Tensor tensor) {
+void fill_zero_cuda(Context& context, const Tensor& tensor) {
   const auto row_bytes = static_cast<size_t>(tensor.cols) * size_of(tensor.dtype);
   if (tensor.contiguous()) {
     VENTRIS_CUDA_CHECK(

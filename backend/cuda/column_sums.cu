@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backend/cuda/column_sums.cuh"
+#include "backend/cuda/column_sums.h"
 #include "backend/cuda/intrinsics.cuh"
-#include "backend/cuda/kernels.h"
 #include "backend/cuda/launch.cuh"
 #include "backend/device/context_cuda.h"
 #include "backend/device/device_cuda.h"

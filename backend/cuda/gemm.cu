@@ -5,7 +5,6 @@
 
 #include "backend/cuda/elements.cuh"
 #include "backend/cuda/gemm_plans.cuh"
-#include "backend/cuda/kernels.h"
 #include "backend/cuda/launch.cuh"
 #include "backend/device/context_cuda.h"
 #include "backend/ops/cast.h"
@@ -75,7 +74,7 @@ void with_bias(Context& context, const GemmArgs& args, Body&& body) {
   if (bias && bias.dtype != args.c.dtype) {
     need_scratch(context, static_cast<size_t>(bias.cols) * size_of(args.c.dtype));
     const Tensor rounded = context.scratch().allocate(1, bias.cols, args.c.dtype);
-    cast_cuda(context, {.source = bias, .destination = rounded});
+    cast(context, {.source = bias, .destination = rounded});
     bias = rounded;
   }
   body(bias.data);

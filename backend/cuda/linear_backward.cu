@@ -3,7 +3,6 @@
 
 #include "backend/cuda/column_sums.cuh"
 #include "backend/cuda/gemm.h"
-#include "backend/cuda/kernels.h"
 #include "backend/device/context_cuda.h"
 #include "backend/ops/op_checks.h"
 

@@ -2,7 +2,6 @@
 #include <cmath>
 
 #include "backend/cuda/elements.cuh"
-#include "backend/cuda/kernels.h"
 #include "backend/cuda/launch.cuh"
 #include "backend/cuda/softmax_row.cuh"
 #include "backend/ops/log_probability_sum.h"

@@ -5,7 +5,6 @@
 #include <cstddef>
 
 #include "backend/cuda/intrinsics.cuh"
-#include "backend/cuda/kernels.h"
 #include "backend/cuda/launch.cuh"
 #include "backend/ops/not_finite.h"
 

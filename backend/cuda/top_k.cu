@@ -3,7 +3,6 @@
 
 #include "backend/cuda/best_tokens.cuh"
 #include "backend/cuda/elements.cuh"
-#include "backend/cuda/kernels.h"
 #include "backend/cuda/launch.cuh"
 #include "backend/cuda/softmax_row.cuh"
 #include "backend/ops/top_k.h"

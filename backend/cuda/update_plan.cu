@@ -2,7 +2,6 @@
 #include <cfloat>
 #include <cmath>
 
-#include "backend/cuda/kernels.h"
 #include "backend/cuda/launch.cuh"
 #include "backend/ops/update_plan.h"
 

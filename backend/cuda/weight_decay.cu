@@ -4,7 +4,6 @@
 #include <algorithm>
 
 #include "backend/cuda/flat_ranges.cuh"
-#include "backend/cuda/kernels.h"
 
 namespace ventris {
 namespace {

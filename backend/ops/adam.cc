@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backend/ops/adam.h"
 
-#include "backend/cpu/kernel_table.h"
-#include "backend/cuda/kernels.h"
+#include "backend/ops/kernels.h"
 #include "backend/ops/op_checks.h"
 
 namespace ventris {
@@ -18,10 +17,7 @@ void adam(Context& context, const AdamArgs& args) {
   VENTRIS_CHECK(args.beta1 >= 0.0F && args.beta1 < 1.0F && args.beta2 >= 0.0F && args.beta2 < 1.0F,
                 "beta1 is {}, beta2 is {}, expected at least 0 and below 1", args.beta1, args.beta2);
   VENTRIS_CHECK(args.scalars != nullptr, "scalars are missing");
-  if constexpr (kHasCuda) {
-    if (context.device() == Device::kCuda) return adam_cuda(context, args);
-  }
-  cpu_kernels().adam(context, args);
+  kernels::adam(context, args);
 }
 
 }  // namespace ventris

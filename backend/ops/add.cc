@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backend/ops/add.h"
 
-#include "backend/cpu/kernel_table.h"
-#include "backend/cuda/kernels.h"
+#include "backend/ops/kernels.h"
 #include "backend/ops/op_checks.h"
 
 namespace ventris {
@@ -31,10 +30,7 @@ void check_steps(const AddArgs& args) {
 
 void add(Context& context, const AddArgs& args) {
   check_steps(args);
-  if constexpr (kHasCuda) {
-    if (context.device() == Device::kCuda) return add_cuda(context, args);
-  }
-  cpu_kernels().add(context, args);
+  kernels::add(context, args);
 }
 
 }  // namespace ventris

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backend/ops/apply_dropout.h"
 
-#include "backend/cpu/kernel_table.h"
-#include "backend/cuda/kernels.h"
+#include "backend/ops/kernels.h"
 #include "backend/ops/op_checks.h"
 
 namespace ventris {
@@ -11,10 +10,7 @@ void apply_dropout(Context& context, const ApplyDropoutArgs& args) {
   check_tensor(args.x, args.x.rows, args.x.cols, args.x.dtype, "x");
   check_dropout(args.dropout);
   if (!args.dropout.active()) return;
-  if constexpr (kHasCuda) {
-    if (context.device() == Device::kCuda) return apply_dropout_cuda(context, args);
-  }
-  cpu_kernels().apply_dropout(context, args);
+  kernels::apply_dropout(context, args);
 }
 
 }  // namespace ventris

@@ -2,8 +2,8 @@
 #include "backend/ops/attention.h"
 
 #include "backend/cpu/attention.h"
-#include "backend/cpu/kernel_table.h"
 #include "backend/cuda/attention.h"
+#include "backend/ops/kernels.h"
 #include "backend/ops/op_checks.h"
 
 namespace ventris {
@@ -53,6 +53,22 @@ void check_inputs(const Context& context, const Args& args) {
   }
 }
 
+/// Reads the lists of keys, which only the CPU can.
+void check_key_rows(const AttentionDecodeArgs& args) {
+  VENTRIS_CHECK(args.key_begin[0] >= 0, "attention: key_begin is negative");
+  VENTRIS_CHECK(args.key_rows != nullptr || args.key_begin[args.query.rows] == 0,
+                "attention: key_rows is missing");
+  for (int64_t r = 0; r < args.query.rows; ++r) {
+    const int64_t keys = args.key_begin[r + 1] - args.key_begin[r];
+    VENTRIS_CHECK(keys >= 0 && (!args.probabilities || keys <= args.probabilities.cols),
+                  "attention: hypothesis {} has {} keys", r, keys);
+  }
+  for (int32_t i = args.key_begin[0]; i < args.key_begin[args.query.rows]; ++i) {
+    VENTRIS_CHECK(args.key_rows[i] >= 0 && args.key_rows[i] < args.key.rows,
+                  "attention: key_rows[{}] is {}, the cache has {} rows", i, args.key_rows[i], args.key.rows);
+  }
+}
+
 }  // namespace
 
 AttentionWork plan_attention_work(Arena& arena, Device device, DType dtype, int sentences, int64_t query_rows,
@@ -94,10 +110,7 @@ void attention_forward(Context& context, const AttentionForwardArgs& args) {
                   "attention: probabilities have {} columns for {} heads and sentences of up to {} keys",
                   args.probabilities.cols, args.heads, keys);
   }
-  if constexpr (kHasCuda) {
-    if (context.device() == Device::kCuda) return attention_forward_cuda(context, args);
-  }
-  cpu_kernels().attention_forward(context, args);
+  kernels::attention_forward(context, args);
 }
 
 void attention_backward(Context& context, const AttentionBackwardArgs& args) {
@@ -110,10 +123,7 @@ void attention_backward(Context& context, const AttentionBackwardArgs& args) {
   check_tensor(args.d_query, args.query.rows, cols, dtype, "d_query");
   check_tensor(args.d_key, args.key.rows, cols, dtype, "d_key");
   check_tensor(args.d_value, args.key.rows, cols, dtype, "d_value");
-  if constexpr (kHasCuda) {
-    if (context.device() == Device::kCuda) return attention_backward_cuda(context, args);
-  }
-  cpu_kernels().attention_backward(context, args);
+  kernels::attention_backward(context, args);
 }
 
 void attention_decode(Context& context, const AttentionDecodeArgs& args) {
@@ -126,22 +136,8 @@ void attention_decode(Context& context, const AttentionDecodeArgs& args) {
   check_tensor(args.out, args.query.rows, args.query.cols, dtype, "out");
   check_optional(args.probabilities, args.query.rows, args.probabilities.cols, master_dtype(dtype),
                  "probabilities");
-  if constexpr (kHasCuda) {
-    if (context.device() == Device::kCuda) return attention_decode_cuda(context, args);
-  }
-  VENTRIS_CHECK(args.key_begin[0] >= 0, "attention: key_begin is negative");
-  VENTRIS_CHECK(args.key_rows != nullptr || args.key_begin[args.query.rows] == 0,
-                "attention: key_rows is missing");
-  for (int64_t r = 0; r < args.query.rows; ++r) {
-    const int64_t keys = args.key_begin[r + 1] - args.key_begin[r];
-    VENTRIS_CHECK(keys >= 0 && (!args.probabilities || keys <= args.probabilities.cols),
-                  "attention: hypothesis {} has {} keys", r, keys);
-  }
-  for (int32_t i = args.key_begin[0]; i < args.key_begin[args.query.rows]; ++i) {
-    VENTRIS_CHECK(args.key_rows[i] >= 0 && args.key_rows[i] < args.key.rows,
-                  "attention: key_rows[{}] is {}, the cache has {} rows", i, args.key_rows[i], args.key.rows);
-  }
-  cpu_kernels().attention_decode(context, args);
+  if (context.device() == Device::kCpu) check_key_rows(args);
+  kernels::attention_decode(context, args);
 }
 
 }  // namespace ventris

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backend/ops/bias_relu.h"
 
-#include "backend/cpu/kernel_table.h"
-#include "backend/cuda/kernels.h"
+#include "backend/ops/kernels.h"
 #include "backend/ops/op_checks.h"
 
 namespace ventris {
@@ -12,10 +11,7 @@ void bias_relu_backward(Context& context, const BiasReluBackwardArgs& args) {
   check_tensor(args.d_y, args.d_y.rows, args.d_y.cols, dtype, "d_y");
   check_tensor(args.y, args.d_y.rows, args.d_y.cols, dtype, "y");
   check_optional(args.d_bias, 1, args.d_y.cols, master_dtype(dtype), "d_bias");
-  if constexpr (kHasCuda) {
-    if (context.device() == Device::kCuda) return bias_relu_backward_cuda(context, args);
-  }
-  cpu_kernels().bias_relu_backward(context, args);
+  kernels::bias_relu_backward(context, args);
 }
 
 void bias_backward(Context& context, const BiasBackwardArgs& args) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backend/ops/column_sums.h"
 
-#include "backend/cuda/kernels.h"
+#include "backend/cuda/column_sums.h"
 #include "backend/ops/op_checks.h"
 
 namespace ventris {

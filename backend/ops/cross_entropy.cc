@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backend/ops/cross_entropy.h"
 
-#include "backend/cpu/kernel_table.h"
-#include "backend/cuda/kernels.h"
+#include "backend/ops/kernels.h"
 #include "backend/ops/op_checks.h"
 
 namespace ventris {
@@ -21,10 +20,7 @@ void cross_entropy(Context& context, const CrossEntropyArgs& args) {
   VENTRIS_CHECK(args.smoothing >= 0.0F && args.smoothing <= 1.0F, "smoothing is {}, expected 0 to 1",
                 args.smoothing);
   VENTRIS_CHECK(!args.gradient || args.gradient_scale != nullptr, "the gradient needs gradient_scale");
-  if constexpr (kHasCuda) {
-    if (context.device() == Device::kCuda) return cross_entropy_cuda(context, args);
-  }
-  cpu_kernels().cross_entropy(context, args);
+  kernels::cross_entropy(context, args);
 }
 
 void loss_sum(Context& context, const LossSumArgs& args) {
@@ -32,10 +28,7 @@ void loss_sum(Context& context, const LossSumArgs& args) {
   check_tensor(args.loss, 1, rows, master_dtype(args.loss.dtype), "loss");
   check_tensor(args.nll, 1, rows, args.loss.dtype, "nll");
   VENTRIS_CHECK(args.totals != nullptr, "totals are missing");
-  if constexpr (kHasCuda) {
-    if (context.device() == Device::kCuda) return loss_sum_cuda(context, args);
-  }
-  cpu_kernels().loss_sum(context, args);
+  kernels::loss_sum(context, args);
 }
 
 }  // namespace ventris

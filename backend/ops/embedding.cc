@@ -3,9 +3,8 @@
 
 #include <cmath>
 
-#include "backend/cpu/kernel_table.h"
-#include "backend/cuda/kernels.h"
 #include "backend/device/elementary.h"
+#include "backend/ops/kernels.h"
 #include "backend/ops/op_checks.h"
 
 namespace ventris {
@@ -25,10 +24,7 @@ void embedding_forward(Context& context, const EmbeddingForwardArgs& args) {
   check_tensor(args.positions, args.positions.rows, d, master_dtype(dtype), "positions");
   VENTRIS_CHECK(args.ids != nullptr && args.position != nullptr, "ids or position is missing");
   check_dropout(args.dropout);
-  if constexpr (kHasCuda) {
-    if (context.device() == Device::kCuda) return embedding_forward_cuda(context, args);
-  }
-  cpu_kernels().embedding_forward(context, args);
+  kernels::embedding_forward(context, args);
 }
 
 void embedding_backward(Context& context, const EmbeddingBackwardArgs& args) {
@@ -39,16 +35,11 @@ void embedding_backward(Context& context, const EmbeddingBackwardArgs& args) {
   check_optional(args.d_positions, args.d_positions.rows, d, master, "d_positions");
   VENTRIS_CHECK(args.ids != nullptr && args.position != nullptr, "ids or position is missing");
   check_dropout(args.dropout);
-  if constexpr (kHasCuda) {
-    if (context.device() == Device::kCuda) {
-      VENTRIS_CHECK((!args.d_table || args.id_order != nullptr) &&
-                        (!args.d_positions || args.position_order != nullptr),
-                    "the order of rows by their {} is missing; CUDA needs it, of order_rows",
-                    args.d_table && args.id_order == nullptr ? "ids" : "positions");
-      return embedding_backward_cuda(context, args);
-    }
-  }
-  cpu_kernels().embedding_backward(context, args);
+  VENTRIS_CHECK(context.device() == Device::kCpu || ((!args.d_table || args.id_order != nullptr) &&
+                                                     (!args.d_positions || args.position_order != nullptr)),
+                "the order of rows by their {} is missing; CUDA needs it, of order_rows",
+                args.d_table && args.id_order == nullptr ? "ids" : "positions");
+  kernels::embedding_backward(context, args);
 }
 
 namespace {

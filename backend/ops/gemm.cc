@@ -3,7 +3,7 @@
 
 #include "backend/cpu/gemm.h"
 #include "backend/cpu/gemm_onednn.h"
-#include "backend/cuda/kernels.h"
+#include "backend/cuda/gemm.h"
 #include "backend/ops/op_checks.h"
 
 namespace ventris {

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backend/ops/layer_norm.h"
 
-#include "backend/cpu/kernel_table.h"
-#include "backend/cuda/kernels.h"
+#include "backend/ops/kernels.h"
 #include "backend/ops/op_checks.h"
 
 namespace ventris {
@@ -23,10 +22,7 @@ void layer_norm_forward(Context& context, const LayerNormForwardArgs& args) {
   check_dropout(args.dropout);
   VENTRIS_CHECK(args.x || !args.dropout.active(), "dropout of rate {} without x", args.dropout.rate);
   VENTRIS_CHECK(args.x || !args.sum, "without x the sum is the residual; leave `sum` empty");
-  if constexpr (kHasCuda) {
-    if (context.device() == Device::kCuda) return layer_norm_forward_cuda(context, args);
-  }
-  cpu_kernels().layer_norm_forward(context, args);
+  kernels::layer_norm_forward(context, args);
 }
 
 void layer_norm_backward(Context& context, const LayerNormBackwardArgs& args) {
@@ -50,10 +46,7 @@ void layer_norm_backward(Context& context, const LayerNormBackwardArgs& args) {
   VENTRIS_CHECK(args.d_x || !args.d_bias, "d_bias without d_x");
   VENTRIS_CHECK(args.d_x.data != args.d_residual.data || !args.dropout.active(),
                 "with dropout d_x and d_residual differ and cannot share memory");
-  if constexpr (kHasCuda) {
-    if (context.device() == Device::kCuda) return layer_norm_backward_cuda(context, args);
-  }
-  cpu_kernels().layer_norm_backward(context, args);
+  kernels::layer_norm_backward(context, args);
 }
 
 }  // namespace ventris

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backend/ops/log_probability_sum.h"
 
-#include "backend/cpu/kernel_table.h"
-#include "backend/cuda/kernels.h"
+#include "backend/ops/kernels.h"
 #include "backend/ops/op_checks.h"
 
 namespace ventris {
@@ -14,10 +13,7 @@ void log_probability_sum(Context& context, const LogProbabilitySumArgs& args) {
   VENTRIS_CHECK(args.vocab >= 1 && args.vocab <= args.logits.cols && args.vocab <= args.sum.cols,
                 "a vocabulary of {} in {} columns of logits and {} of the sum", args.vocab, args.logits.cols,
                 args.sum.cols);
-  if constexpr (kHasCuda) {
-    if (context.device() == Device::kCuda) return log_probability_sum_cuda(context, args);
-  }
-  cpu_kernels().log_probability_sum(context, args);
+  kernels::log_probability_sum(context, args);
 }
 
 }  // namespace ventris

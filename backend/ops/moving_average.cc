@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backend/ops/moving_average.h"
 
-#include "backend/cpu/kernel_table.h"
-#include "backend/cuda/kernels.h"
+#include "backend/ops/kernels.h"
 #include "backend/ops/op_checks.h"
 
 namespace ventris {
@@ -14,20 +13,14 @@ void moving_average(Context& context, const MovingAverageArgs& args) {
   VENTRIS_CHECK(args.decay >= 0.0 && args.decay < 1.0, "the decay is {}, expected at least 0 and below 1",
                 args.decay);
   VENTRIS_CHECK(args.outcome != nullptr, "outcome is missing");
-  if constexpr (kHasCuda) {
-    if (context.device() == Device::kCuda) return moving_average_cuda(context, args);
-  }
-  cpu_kernels().moving_average(context, args);
+  kernels::moving_average(context, args);
 }
 
 void exchange(Context& context, const ExchangeArgs& args) {
   const DType dtype = args.a.dtype;
   check_tensor(args.a, 1, args.a.cols, master_dtype(dtype), "a");
   check_tensor(args.b, 1, args.a.cols, dtype, "b");
-  if constexpr (kHasCuda) {
-    if (context.device() == Device::kCuda) return exchange_cuda(context, args);
-  }
-  cpu_kernels().exchange(context, args);
+  kernels::exchange(context, args);
 }
 
 }  // namespace ventris

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backend/ops/repetition_penalty.h"
 
-#include "backend/cpu/kernel_table.h"
-#include "backend/cuda/kernels.h"
+#include "backend/ops/kernels.h"
 #include "backend/ops/op_checks.h"
 
 namespace ventris {
@@ -11,10 +10,7 @@ void repetition_penalty(Context& context, const RepetitionPenaltyArgs& args) {
   check_tensor(args.logits, args.logits.rows, args.logits.cols, args.logits.dtype, "logits");
   VENTRIS_CHECK(args.tokens != nullptr && args.begin != nullptr, "tokens or begin are missing");
   VENTRIS_CHECK(args.penalty > 0.0F, "a penalty of {}", args.penalty);
-  if constexpr (kHasCuda) {
-    if (context.device() == Device::kCuda) return repetition_penalty_cuda(context, args);
-  }
-  cpu_kernels().repetition_penalty(context, args);
+  kernels::repetition_penalty(context, args);
 }
 
 }  // namespace ventris

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backend/ops/top_k.h"
 
-#include "backend/cpu/kernel_table.h"
-#include "backend/cuda/kernels.h"
+#include "backend/ops/kernels.h"
 #include "backend/ops/op_checks.h"
 
 namespace ventris {
@@ -15,14 +14,13 @@ void log_softmax_top_k(Context& context, const LogSoftmaxTopKArgs& args) {
   VENTRIS_CHECK(args.values != nullptr && args.indices != nullptr, "values or indices are missing");
   VENTRIS_CHECK((args.row_banned == nullptr) == (args.row_banned_begin == nullptr),
                 "row_banned and row_banned_begin must be given together");
-  if constexpr (kHasCuda) {
-    if (context.device() == Device::kCuda) return log_softmax_top_k_cuda(context, args);
-  }
   int64_t banned = 0;
-  for (const int32_t* token = args.banned; token != nullptr && *token >= 0; ++token) ++banned;
+  if (context.device() == Device::kCpu) {
+    for (const int32_t* token = args.banned; token != nullptr && *token >= 0; ++token) ++banned;
+  }
   VENTRIS_CHECK(args.k + banned <= args.vocab, "{} of {} tokens wanted, {} are banned", args.k, args.vocab,
                 banned);
-  cpu_kernels().log_softmax_top_k(context, args);
+  kernels::log_softmax_top_k(context, args);
 }
 
 void log_probability(Context& context, const LogProbabilityArgs& args) {
@@ -31,10 +29,7 @@ void log_probability(Context& context, const LogProbabilityArgs& args) {
                 args.vocab, args.logits.cols);
   VENTRIS_CHECK(args.labels != nullptr && args.log_probabilities != nullptr,
                 "labels or log_probabilities are missing");
-  if constexpr (kHasCuda) {
-    if (context.device() == Device::kCuda) return log_probability_cuda(context, args);
-  }
-  cpu_kernels().log_probability(context, args);
+  kernels::log_probability(context, args);
 }
 
 }  // namespace ventris

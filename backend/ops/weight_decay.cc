@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backend/ops/weight_decay.h"
 
-#include "backend/cpu/kernel_table.h"
-#include "backend/cuda/kernels.h"
+#include "backend/ops/kernels.h"
 #include "backend/ops/op_checks.h"
 
 namespace ventris {
@@ -12,10 +11,7 @@ void weight_decay(Context& context, const WeightDecayArgs& args) {
   check_ranges(args.ranges, args.values.cols);
   VENTRIS_CHECK(args.decay >= 0.0, "the decay is {}, expected at least 0", args.decay);
   VENTRIS_CHECK(args.scalars != nullptr, "scalars are missing");
-  if constexpr (kHasCuda) {
-    if (context.device() == Device::kCuda) return weight_decay_cuda(context, args);
-  }
-  cpu_kernels().weight_decay(context, args);
+  kernels::weight_decay(context, args);
 }
 
 }  // namespace ventris
