@@ -3,8 +3,7 @@
 #include <type_traits>
 
 #include "backend/cpu/dropout.h"
-#include "backend/cpu/gemm_int8_pack.h"
-#include "backend/cpu/gemm_pack.h"
+#include "backend/cpu/gemm.h"
 #include "backend/cpu/simd.h"
 #include "backend/ops/embedding.h"
 #include "backend/ops/op_checks.h"

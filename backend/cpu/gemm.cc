@@ -2,207 +2,179 @@
 #include "backend/cpu/gemm.h"
 
 #include <algorithm>
-#include <array>
-#include <bit>
-#include <cstring>
 
 #include "backend/cpu/gemm_onednn.h"
-#include "backend/cpu/gemm_reference.h"
-#include "backend/cpu/kernel_table.h"
-#include "backend/device/split.h"
+#include "backend/cpu/gemm_panels.h"
+#include "backend/cpu/simd.h"
+#include "backend/cpu/transpose.h"
 
 namespace ventris {
 namespace {
 
-// The numbers of tokens (rows of activations) differ from micro-batch to micro-batch, and a primitive serves
-// one shape. So the token dimension is cut into blocks whose lengths are multiples of a unit: a few shapes
-// serve any length.
-constexpr int64_t kUnit = 32;
-constexpr int64_t kRowBlock = 512;     // tokens per block of y = x w
-constexpr int64_t kDepthBlock = 1024;  // tokens per block of dw += x^T dy
-constexpr int64_t kTile = 1024;        // rows and columns of dw per tile
+constexpr int64_t kConvertedRows = 32;  // of a task
 
-/// In pieces of about `target`, at least `min` of them.
-Split split(int64_t total, int64_t target, int64_t unit, int64_t min = 1) {
-  return {total, unit, std::max(min, (total + target - 1) / target)};
-}
-
-const void* at(const ConstTensor& x, int64_t row, int64_t col) {
-  return static_cast<const char*>(x.data) + (row * x.stride + col) * static_cast<int64_t>(size_of(x.dtype));
-}
-
-void* at(const Tensor& x, int64_t row, int64_t col) {
-  return const_cast<void*>(at(ConstTensor(x), row, col));
-}
-
-// A view of one row may have any stride; the library requires a valid one.
-int64_t stride_of(const ConstTensor& x) {
-  return x.rows == 1 ? std::max(x.stride, x.cols) : x.stride;
-}
-
-class Product {
+/// Pieces of one allocation; only measures if `base` is null.
+class Pieces {
  public:
-  Product(Context& context, const GemmArgs& args)
-      : context_(context),
-        cache_(context.gemm_cache()),
-        args_(args),
-        k_(args.transpose_a ? args.a.rows : args.a.cols) {}
-
-  /// False if the library has no primitive for one of the blocks; then nothing was computed.
-  bool by_rows();
-  bool by_depth();
+  explicit Pieces(char* base) : base_(base) {}
+  template <typename E>
+  E* take(int64_t count) {
+    constexpr int64_t kAlignment = 64;
+    char* const piece = base_ == nullptr ? nullptr : base_ + used_;
+    const auto size = static_cast<int64_t>(sizeof(E));
+    used_ += (count * size + kAlignment - 1) / kAlignment * kAlignment;
+    return reinterpret_cast<E*>(piece);
+  }
+  Tensor matrix(int64_t rows, int64_t cols) {
+    constexpr int64_t kApart = 16;  // so that the stride is not a power of two
+    const int64_t stride = cols + kApart;
+    return {take<float>(rows * stride), rows, cols, stride, DType::kF32};
+  }
+  int64_t used() const { return used_; }
 
  private:
-  GemmShape shape(int64_t m, int64_t n, int64_t k, bool accumulate) const {
-    return {.dtype = args_.a.dtype,
-            .c_dtype = args_.c.dtype,
-            .transpose_a = args_.transpose_a,
-            .transpose_b = args_.transpose_b,
-            .bias = static_cast<bool>(args_.bias),
-            .relu = args_.relu,
-            .accumulate = accumulate,
-            .m = m,
-            .n = n,
-            .k = k,
-            .a_stride = stride_of(args_.a),
-            .b_stride = stride_of(args_.b),
-            .c_stride = stride_of(args_.c)};
-  }
-  const void* a_at(int64_t row, int64_t p) const {
-    return args_.transpose_a ? at(args_.a, p, row) : at(args_.a, row, p);
-  }
-  const void* b_at(int64_t p, int64_t col) const {
-    return args_.transpose_b ? at(args_.b, col, p) : at(args_.b, p, col);
-  }
-  const void* bias_at(int64_t col) const { return args_.bias ? at(args_.bias, 0, col) : nullptr; }
-
-  /// Rows [begin, begin + m) of columns [col, col + n), over all of k.
-  void run(const GemmShape& shape, int thread, int64_t row, int64_t col) const {
-    cache_.run(shape, thread, a_at(row, 0), b_at(0, col), bias_at(col), at(args_.c, row, col));
-  }
-  ConstTensor padded_rows(const ConstTensor& x, int64_t begin, void* address) const;
-
-  Context& context_;
-  GemmCache& cache_;
-  const GemmArgs& args_;
-  int64_t k_;
+  char* base_;
+  int64_t used_ = 0;
 };
 
-// Forward products and gradients of activations: the rows of c are tokens. The last block is shifted to end
-// at the last row, and recomputes some rows of the previous block: the same bits, by the same thread. With
-// accumulation, which would count them twice, the rows after the last whole unit are processed in pieces of
-// 16, 8, 4, 2 and 1.
-bool Product::by_rows() {
-  const int64_t m = args_.c.rows;
-  const int64_t unit = std::min(kUnit, static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(m))));
-  const int64_t rest = m % unit;
-  const bool again = rest != 0 && !args_.accumulate;
-  const Split rows = split(again ? m : m - rest, kRowBlock, unit, again ? 2 : 1);
-  // The last two blocks are one task if they share rows; few tasks by rows are split further by columns.
-  const int64_t row_tasks = again ? rows.count - 1 : rows.count;
-  const Split cols = split(args_.c.cols, row_tasks < 3 ? 256 : kTile, 64);
-
-  for (int64_t j = 0; j < cols.count; ++j) {
-    for (int64_t i = 0; i < rows.count; ++i) {
-      const GemmShape block = shape(rows.whole_length(i), cols.length(j), k_, args_.accumulate);
-      if (!cache_.prepare(block)) return false;
-    }
-    for (int64_t piece = unit / 2; piece > 0 && args_.accumulate; piece /= 2) {
-      if ((rest & piece) != 0 && !cache_.prepare(shape(piece, cols.length(j), k_, true))) return false;
-    }
-  }
-  context_.pool().for_each(row_tasks * cols.count, [&](int64_t index, int thread) {
-    // From the end, so that the task with two blocks comes first.
-    const int64_t task = row_tasks - 1 - index / cols.count;
-    const int64_t j = index % cols.count;
-    const bool last = task == row_tasks - 1;
-    for (int64_t i = task; i < (last ? rows.count : task + 1); ++i) {
-      const int64_t height = rows.whole_length(i);
-      run(shape(height, cols.length(j), k_, args_.accumulate), thread,
-          std::min(rows.begin(i), rows.total - height), cols.begin(j));
-    }
-    if (!last || !args_.accumulate) return;
-    int64_t row = m - rest;
-    for (int64_t piece = unit / 2; piece > 0; piece /= 2) {
-      if ((rest & piece) == 0) continue;
-      run(shape(piece, cols.length(j), k_, true), thread, row, cols.begin(j));
-      row += piece;
+/// to = from in the dtype of `to`. Fetches rows ahead: parts of them end before hardware foresees more.
+template <typename From, typename To>
+void convert(Context& context, const ConstTensor& from, const Tensor& to) {
+  context.pool().for_ranges(to.rows, kConvertedRows, [&](int64_t begin, int64_t end, int) {
+    for (int64_t r = begin; r < end; ++r) {
+      const From* x = from.row<From>(r);
+      To* y = to.row<To>(r);
+      for (int64_t c = 0; c < to.cols; c += kOfLine<From>)
+        __builtin_prefetch(x + kFetchedRows * from.stride + c);
+#pragma omp simd
+      for (int64_t c = 0; c < to.cols; ++c) store(y[c], load(x[c]));
     }
   });
-  return true;
 }
 
-// Rows [begin, x.rows) of x, followed by zeros up to a whole unit.
-ConstTensor Product::padded_rows(const ConstTensor& x, int64_t begin, void* address) const {
-  const Tensor padded{address, kUnit, x.cols, x.cols, x.dtype};
-  const size_t bytes = static_cast<size_t>(x.cols) * size_of(x.dtype);
-  for (int64_t row = 0; row < kUnit; ++row) {
-    if (begin + row < x.rows) {
-      std::memcpy(at(padded, row, 0), at(x, begin + row, 0), bytes);
-    } else {
-      std::memset(at(padded, row, 0), 0, bytes);
-    }
-  }
-  return padded;
+/// The first rows and columns of a matrix.
+Tensor corner(const Tensor& x, int64_t rows, int64_t cols) {
+  return {x.data, rows, cols, x.stride, x.dtype};
 }
 
-// Gradients of weights: the sum runs over tokens. The tokens after the last whole unit are copied and padded
-// with zeros, which add nothing. Each tile of c adds its blocks in order.
-bool Product::by_depth() {
-  const int64_t rest = k_ % kUnit;
-  const Split depth = split(k_ - rest, kDepthBlock, kUnit);
-  const int64_t blocks = k_ >= kUnit ? depth.count : 0;
-  const Split rows = split(args_.c.rows, kTile, 64);
-  const Split cols = split(args_.c.cols, kTile, 64);
-  GemmArgs tail = args_;
-  if (rest != 0) {
-    const int64_t a_bytes = kUnit * args_.a.cols * static_cast<int64_t>(size_of(args_.a.dtype));
-    const int64_t b_bytes = kUnit * args_.b.cols * static_cast<int64_t>(size_of(args_.b.dtype));
-    char* memory = static_cast<char*>(cache_.padding(static_cast<size_t>(a_bytes + b_bytes)));
-    tail.a = padded_rows(args_.a, k_ - rest, memory);
-    tail.b = padded_rows(args_.b, k_ - rest, memory + a_bytes);
-  }
-  const Product tail_product(context_, tail);
-  const auto accumulates = [&](int64_t block) { return args_.accumulate || block > 0; };
-  for (int64_t i = 0; i < rows.count; ++i) {
-    for (int64_t j = 0; j < cols.count; ++j) {
-      const int64_t m = rows.length(i);
-      const int64_t n = cols.length(j);
-      for (int64_t block = 0; block < blocks; ++block) {
-        if (!cache_.prepare(shape(m, n, depth.length(block), accumulates(block)))) return false;
-      }
-      if (rest != 0 && !cache_.prepare(tail_product.shape(m, n, kUnit, accumulates(blocks)))) return false;
-    }
-  }
-  context_.pool().for_each(rows.count * cols.count, [&](int64_t index, int thread) {
-    const int64_t i = index / cols.count;
-    const int64_t j = index % cols.count;
-    const int64_t m = rows.length(i);
-    const int64_t n = cols.length(j);
-    void* c = at(args_.c, rows.begin(i), cols.begin(j));
-    for (int64_t block = 0; block < blocks; ++block) {
-      const int64_t p = depth.begin(block);
-      cache_.run(shape(m, n, depth.length(block), accumulates(block)), thread, a_at(rows.begin(i), p),
-                 b_at(p, cols.begin(j)), nullptr, c);
-    }
-    if (rest == 0) return;
-    cache_.run(tail_product.shape(m, n, kUnit, accumulates(blocks)), thread,
-               tail_product.a_at(rows.begin(i), 0), tail_product.b_at(0, cols.begin(j)), nullptr, c);
+// The part of b that is packed at a time stays in the shared cache; its depth of the rows of a task stays in
+// the L2 cache of a core, as do the rows of op(a) that are copied at a time, if necessary.
+constexpr int64_t kDepth = 512;
+constexpr int64_t kColumns = 1024;
+constexpr int64_t kPreparedRows = 192;  // of kDepth, of less depth more
+constexpr int64_t kLeastDepth = 64;
+
+/// Rows or columns [begin, begin + length) of x.
+ConstTensor part(const ConstTensor& x, bool rows, int64_t begin, int64_t length) {
+  return rows ? x.row_range(begin, length) : x.col_range(begin, length);
+}
+
+/// to = from, or from^T, in f32.
+template <typename From>
+void widen(Context& context, const ConstTensor& from, bool transposed, const Tensor& to) {
+  if (!transposed) return convert<From, float>(context, from, to);
+  context.pool().for_ranges(to.rows, kConvertedRows, [&](int64_t begin, int64_t end, int) {
+    transpose(from.row<From>(0) + begin, from.stride, to.row<float>(begin), to.stride, end - begin, to.cols);
   });
-  return true;
 }
+
+/// The work memory of a product of given shape.
+class Workspace {
+ public:
+  Workspace(char* base, const GemmArgs& args)
+      : k(args.transpose_a ? args.a.rows : args.a.cols),
+        depth(std::min(k, kDepth)),
+        columns(std::min(args.c.cols, kColumns)),
+        wide(args.a.dtype == DType::kF32),
+        prepared(args.transpose_a || !wide),
+        prepared_rows(prepared ? std::min(args.c.rows, kDepth / std::max(depth, kLeastDepth) * kPreparedRows)
+                               : args.c.rows) {
+    Pieces pieces(base);
+    packed = pieces.take<char>(static_cast<int64_t>(packed_bytes(depth, columns, Packing::kF32)));
+    if (prepared) a = pieces.matrix(prepared_rows, depth);
+    const bool at_once = k <= depth && !args.accumulate;
+    if (args.c.dtype != DType::kF32 && !at_once) c = pieces.matrix(args.c.rows, columns);
+    bytes = pieces.used();
+  }
+
+  int64_t k;
+  int64_t depth;          // of a part of the sum
+  int64_t columns;        // of a part of b
+  bool wide;              // whether the factors are f32
+  bool prepared;          // whether op(a) is copied
+  int64_t prepared_rows;  // rows of a part of op(a)
+  char* packed;           // a part of b in panels
+  Tensor a;               // [prepared_rows, depth], a part of op(a) in f32
+  Tensor c;               // [m, columns], the sums if c cannot hold them
+  int64_t bytes;
+};
+
+class ChainedGemm {
+ public:
+  ChainedGemm(Context& context, const GemmArgs& args, const Workspace& work)
+      : context_(context), args_(args), work_(work) {}
+
+  void run() {
+    for (int64_t j = 0; j < args_.c.cols; j += work_.columns) {
+      const int64_t width = std::min(work_.columns, args_.c.cols - j);
+      const Tensor to = args_.c.col_range(j, width);
+      const Tensor sums = work_.c ? corner(work_.c, to.rows, width) : to;
+      if (work_.c && args_.accumulate) convert<BF16, float>(context_, to, sums);
+      for (int64_t p = 0; p < work_.k; p += work_.depth) add_depth(j, width, p, sums);
+      if (work_.c) convert<float, BF16>(context_, sums, to);
+    }
+  }
+
+ private:
+  /// sums (+)= the part of the product from depth p on, of columns [j, j + width).
+  void add_depth(int64_t j, int64_t width, int64_t p, const Tensor& sums) {
+    const int64_t length = std::min(work_.depth, work_.k - p);
+    const bool last = p + length == work_.k;
+    const PackedMatrix b{work_.packed, length, width, Packing::kF32};
+    const ConstTensor source =
+        part(part(args_.b, !args_.transpose_b, p, length), args_.transpose_b, j, width);
+    pack_cpu(context_, {.source = source, .transpose = args_.transpose_b, .to = b});
+    for (int64_t i = 0; i < args_.c.rows; i += work_.prepared_rows) {
+      const int64_t height = std::min(work_.prepared_rows, args_.c.rows - i);
+      const ConstTensor a = part(part(args_.a, args_.transpose_a, p, length), !args_.transpose_a, i, height);
+      multiply(a, {.a = {},
+                   .b = b,
+                   .c = sums.row_range(i, height),
+                   .bias = last && args_.bias ? args_.bias.col_range(j, width) : ConstTensor{},
+                   .relu = last && args_.relu,
+                   .accumulate = args_.accumulate || p > 0});
+    }
+  }
+
+  void multiply(const ConstTensor& a, PackedGemmArgs product) {
+    product.a = a;
+    if (work_.prepared) {
+      const Tensor copied = corner(work_.a, product.c.rows, product.b.rows);
+      work_.wide ? widen<float>(context_, a, args_.transpose_a, copied)
+                 : widen<BF16>(context_, a, args_.transpose_a, copied);
+      product.a = copied;
+    }
+    packed_gemm_cpu(context_, product);
+  }
+
+  Context& context_;
+  const GemmArgs& args_;
+  const Workspace& work_;
+};
 
 }  // namespace
+
+void chained_gemm_cpu(Context& context, const GemmArgs& args) {
+  const auto bytes = static_cast<size_t>(Workspace(nullptr, args).bytes);
+  const Workspace work(static_cast<char*>(context.gemm_cache().padding(bytes)), args);
+  ChainedGemm(context, args, work).run();
+}
 
 void gemm_cpu(Context& context, const GemmArgs& args) {
   const int64_t k = args.transpose_a ? args.a.rows : args.a.cols;
   if (args.b.dtype == DType::kF64 || k == 0) return gemm_reference(context, args);
-  if (args.a.dtype != DType::kBF16) return cpu_kernels().chained_gemm(context, args);
-  // Splitting the sum needs a result that holds partial sums exactly, and an operand whose padding is zero.
-  const bool cut_depth =
-      args.transpose_a && !args.transpose_b && args.c.dtype == DType::kF32 && !args.bias && !args.relu;
-  Product product(context, args);
-  if (!(cut_depth ? product.by_depth() : product.by_rows())) cpu_kernels().chained_gemm(context, args);
+  if (args.a.dtype == DType::kBF16 && onednn_gemm(context, args)) return;
+  chained_gemm_cpu(context, args);
 }
 
 }  // namespace ventris

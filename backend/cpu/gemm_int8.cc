@@ -1,22 +1,147 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "backend/cpu/gemm_int8.h"
-
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cstring>
 #include <limits>
 #include <utility>
 
+#include "backend/cpu/fused.h"
+#include "backend/cpu/gemm.h"
 #include "backend/cpu/gemm_int8_dot.h"
-#include "backend/cpu/gemm_int8_layout.h"
 #include "backend/cpu/gemm_onednn.h"
-#include "backend/cpu/gemm_panel_tasks.h"
+#include "backend/cpu/gemm_panels.h"
 #include "backend/cpu/simd.h"
+#include "backend/cpu/transpose.h"
 #include "backend/device/instruction_set.h"
 #include "backend/ops/int8_scale.h"
 
+// The layout of a PackedMatrix of int8. A panel of kPackedPanel columns begins with their scales, f32, and
+// the initial values of their sums if a row's integers are 128 too large: -128 times the sum of the column,
+// int32. The integers follow, four rows of a column interleaved: [rows / 4, columns, 4], with zeros after
+// the last row.
 namespace ventris {
 namespace {
+
+constexpr int64_t kInt8Step = 4;  // interleaved rows: a sum takes four products at a time
+constexpr int64_t kInt8Head = 2 * kPackedPanel * static_cast<int64_t>(sizeof(float));
+
+/// Groups of four rows.
+constexpr int64_t int8_groups(int64_t rows) {
+  return (rows + kInt8Step - 1) / kInt8Step;
+}
+
+class Int8Panel {
+ public:
+  static constexpr int64_t bytes(int64_t rows) {
+    return kInt8Head + int8_groups(rows) * kInt8Step * kPackedPanel;
+  }
+
+  Int8Panel(const PackedMatrix& packed, int64_t panel)
+      : data_(static_cast<char*>(packed.data) + panel * bytes(packed.rows)) {}
+
+  float* scales() const { return reinterpret_cast<float*>(data_); }
+  int32_t* starts() const { return reinterpret_cast<int32_t*>(data_) + kPackedPanel; }
+  /// Of all columns, the rows [4 * group, 4 * group + 4).
+  int8_t* group(int64_t group) const {
+    return reinterpret_cast<int8_t*>(data_ + kInt8Head) + group * kInt8Step * kPackedPanel;
+  }
+
+ private:
+  char* data_;
+};
+
+constexpr int64_t kPackedRows = 64;  // rows of a panel in a block; a multiple of four
+constexpr int32_t kInfinity = 0x7F800000;
+
+/// Packs some columns of one panel.
+class PanelPacker {
+ public:
+  PanelPacker(const PackArgs& args, int64_t panel)
+      : args_(args),
+        panel_(args.to, panel),
+        first_(panel * kPackedPanel),
+        begin_(std::max(args.first_column, first_) - first_),
+        end_(std::min(args.first_column + (args.transpose ? args.source.rows : args.source.cols),
+                      first_ + kPackedPanel) -
+             first_) {}
+
+  void run() {
+    std::array<int32_t, kPackedPanel> largest{};  // |x| as bits, which have the order of the numbers
+    for (int64_t k = 0; k < args_.to.rows; k += kPackedRows) {
+      const int64_t rows = take(k);
+      for (int64_t r = 0; r < rows; ++r) {
+#pragma omp simd
+        for (int64_t c = 0; c < kPackedPanel; ++c) {
+          largest[static_cast<size_t>(c)] = std::max(largest[static_cast<size_t>(c)], magnitude(r, c));
+        }
+      }
+    }
+    std::array<float, kPackedPanel> inverse{};
+    for (int64_t c = begin_; c < end_; ++c) {
+      const int32_t max = largest[static_cast<size_t>(c)];
+      finite_[static_cast<size_t>(c)] = max < kInfinity ? -1 : 0;
+      const float scale =
+          max < kInfinity ? int8_scale(std::bit_cast<float>(max)) : std::numeric_limits<float>::quiet_NaN();
+      panel_.scales()[c] = scale;
+      inverse[static_cast<size_t>(c)] = int8_inverse(scale);
+    }
+    for (int64_t k = 0; k < args_.to.rows; k += kPackedRows) {
+      const int64_t rows = take(k);
+      for (int64_t r = 0; r < rows; r += kInt8Step) put(k + r, r, std::min(rows - r, kInt8Step), inverse);
+    }
+    for (int64_t c = begin_; c < end_; ++c) panel_.starts()[c] = -128 * sums_[static_cast<size_t>(c)];
+  }
+
+ private:
+  /// Reads rows of the panel from k on into block_; returns their number.
+  int64_t take(int64_t k) {
+    const int64_t rows = std::min(kPackedRows, args_.to.rows - k);
+    const int64_t from = first_ + begin_ - args_.first_column;
+    float* to = block_.data() + begin_;
+    if (args_.transpose) {
+      transpose(args_.source.row<float>(from) + k, args_.source.stride, to, kPackedPanel, rows,
+                end_ - begin_);
+    } else {
+      for (int64_t r = 0; r < rows; ++r) {
+        std::memcpy(to + r * kPackedPanel, args_.source.row<float>(k + r) + from,
+                    static_cast<size_t>(end_ - begin_) * sizeof(float));
+      }
+    }
+    return rows;
+  }
+
+  float at(int64_t row, int64_t column) const {
+    return block_[static_cast<size_t>(row * kPackedPanel + column)];
+  }
+  int32_t magnitude(int64_t row, int64_t column) const {
+    return std::bit_cast<int32_t>(at(row, column)) & std::numeric_limits<int32_t>::max();
+  }
+
+  /// `count` rows of the block, from `row` on, as the group of four from k on.
+  void put(int64_t k, int64_t row, int64_t count, const std::array<float, kPackedPanel>& inverse) {
+    std::array<uint32_t, kPackedPanel> words{};
+    for (int64_t r = 0; r < count; ++r) {
+      for (int64_t c = begin_; c < end_; ++c) {
+        const auto place = static_cast<size_t>(c);
+        const int q = finite_[place] != 0 ? int8_quantized(at(row + r, c), inverse[place]) : 0;
+        sums_[place] += q;
+        words[place] |= (static_cast<uint32_t>(q) & 0xFFU) << (8 * r);
+      }
+    }
+    std::memcpy(panel_.group(k / kInt8Step) + begin_ * kInt8Step, words.data() + begin_,
+                static_cast<size_t>(end_ - begin_) * sizeof(uint32_t));
+  }
+
+  const PackArgs& args_;
+  Int8Panel panel_;
+  int64_t first_;  // column of the matrix
+  int64_t begin_;  // columns of the panel that are packed: [begin_, end_)
+  int64_t end_;
+  std::array<int32_t, kPackedPanel> finite_{};
+  std::array<int32_t, kPackedPanel> sums_{};
+  alignas(64) std::array<float, kPackedRows * kPackedPanel> block_{};
+};
 
 using Numbers = Vector<float>;
 
@@ -40,7 +165,6 @@ struct Rows {
 template <bool kVnni>
 float quantise(const float* x, int64_t count, int8_t* to) {
   constexpr int32_t kMagnitude = std::numeric_limits<int32_t>::max();
-  constexpr int32_t kInfinity = 0x7F800000;
   constexpr int32_t kFlip = kVnni ? 0x80 : 0;
   int32_t largest = 0;  // of |x| as bits, which have the order of the numbers
 #pragma omp simd reduction(max : largest)
@@ -265,7 +389,28 @@ void multiply_all(Context& context, const PackedGemmArgs& args) {
 
 }  // namespace
 
-void int8_gemm_cpu(Context& context, const PackedGemmArgs& args) {
+size_t int8_packed_bytes(int64_t rows, int64_t cols) {
+  return static_cast<size_t>((cols + kPackedPanel - 1) / kPackedPanel * Int8Panel::bytes(rows));
+}
+
+void int8_pack(Context& context, const PackArgs& args) {
+  const int64_t cols = args.transpose ? args.source.rows : args.source.cols;
+  if (cols == 0) return;
+  const int64_t first = args.first_column / kPackedPanel;
+  const int64_t count = (args.first_column + cols + kPackedPanel - 1) / kPackedPanel - first;
+  context.pool().for_each(count, [&](int64_t index, int) { PanelPacker(args, first + index).run(); });
+}
+
+void int8_copy_column(const PackedMatrix& packed, int64_t column, float* to) {
+  const Int8Panel panel(packed, column / kPackedPanel);
+  const float scale = panel.scales()[column % kPackedPanel];
+  for (int64_t k = 0; k < packed.rows; ++k) {
+    const int8_t* group = panel.group(k / kInt8Step) + column % kPackedPanel * kInt8Step;
+    to[k] = static_cast<float>(group[k % kInt8Step]) * scale;
+  }
+}
+
+void int8_gemm(Context& context, const PackedGemmArgs& args) {
   if (args.a.rows == 0 || args.b.cols == 0) return;
   if constexpr (kMayHaveVnni) {
     if (processor_has_vnni(kVectorBytes)) return multiply_all<true>(context, args);

@@ -43,8 +43,8 @@ struct GemmShapeHash {
 };
 
 /// Primitives of oneDNN, by shape, with the memory that each thread needs to run them. Creating one compiles
-/// machine code and takes milliseconds, so gemm.cc cuts its work into few shapes; a step whose shapes are
-/// all known creates none.
+/// machine code and takes milliseconds, so onednn_gemm() cuts its work into few shapes; a step whose shapes
+/// are all known creates none.
 class GemmCache {
  public:
   explicit GemmCache(int threads);

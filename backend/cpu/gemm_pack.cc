@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "backend/cpu/gemm_pack.h"
-
 #include <algorithm>
 #include <type_traits>
 
-#include "backend/cpu/gemm_layout.h"
+#include "backend/cpu/gemm.h"
+#include "backend/cpu/gemm_panels.h"
 #include "backend/cpu/simd.h"
 #include "backend/cpu/transpose.h"
 
@@ -87,6 +86,7 @@ void pack_all(Context& context, const PackArgs& args) {
 }  // namespace
 
 size_t packed_bytes_cpu(int64_t rows, int64_t cols, Packing packing) {
+  if (packing == Packing::kInt8) return int8_packed_bytes(rows, cols);
   const int64_t panels = (cols + kPackedPanel - 1) / kPackedPanel;
   const bool half = packing == Packing::kBF16;
   const int64_t size = half ? packed_panel_size<BF16>(rows) : packed_panel_size<float>(rows);
@@ -94,6 +94,7 @@ size_t packed_bytes_cpu(int64_t rows, int64_t cols, Packing packing) {
 }
 
 void pack_cpu(Context& context, const PackArgs& args) {
+  if (args.to.packing == Packing::kInt8) return int8_pack(context, args);
   args.to.packing == Packing::kBF16 ? pack_all<BF16>(context, args) : pack_all<float>(context, args);
 }
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "backend/cpu/gemm_reference.h"
-
 #include <algorithm>
 #include <array>
 #include <cmath>
+
+#include "backend/cpu/gemm.h"
 
 namespace ventris {
 namespace {

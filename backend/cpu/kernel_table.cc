@@ -2,10 +2,7 @@
 // The kernels of one instruction set: this file and all that it uses are compiled once for each set
 // (cmake/instruction_sets.cmake), and no other symbol of these objects is visible.
 #include "backend/cpu/kernel_table.h"
-#include "backend/cpu/gemm_int8.h"
-#include "backend/cpu/gemm_int8_pack.h"
-#include "backend/cpu/gemm_kernel.h"
-#include "backend/cpu/gemm_pack.h"
+#include "backend/cpu/gemm.h"
 
 #ifndef VENTRIS_KERNEL_TABLE
 #define VENTRIS_KERNEL_TABLE ventris_kernels
@@ -16,7 +13,6 @@ namespace ventris {
 #define VENTRIS_KERNEL(name, Args) void name##_cpu(Context& context, const Args& args);
 VENTRIS_OPS(VENTRIS_KERNEL)
 #undef VENTRIS_KERNEL
-void chained_gemm_cpu(Context& context, const GemmArgs& args);
 
 extern "C" {
 extern const CpuKernels VENTRIS_KERNEL_TABLE;
@@ -26,9 +22,6 @@ constinit const CpuKernels VENTRIS_KERNEL_TABLE = {
     .packed_bytes = packed_bytes_cpu,
     .pack = pack_cpu,
     .packed_gemm = packed_gemm_cpu,
-    .int8_packed_bytes = int8_packed_bytes_cpu,
-    .int8_pack = int8_pack_cpu,
-    .int8_gemm = int8_gemm_cpu,
 #define VENTRIS_ROW(name, Args) .name = name##_cpu,
     VENTRIS_OPS(VENTRIS_ROW)
 #undef VENTRIS_ROW

@@ -9,7 +9,6 @@ namespace ventris {
 #define VENTRIS_ARGUMENTS(name, Args) struct Args;
 VENTRIS_OPS(VENTRIS_ARGUMENTS)
 #undef VENTRIS_ARGUMENTS
-struct GemmArgs;
 
 /// The kernels of the CPU, compiled for one instruction set; arguments are checked. References, so that each
 /// has a kernel.
@@ -18,9 +17,6 @@ struct CpuKernels {
   size_t (&packed_bytes)(int64_t rows, int64_t cols, Packing);
   void (&pack)(Context&, const PackArgs&);
   void (&packed_gemm)(Context&, const PackedGemmArgs&);
-  size_t (&int8_packed_bytes)(int64_t rows, int64_t cols);
-  void (&int8_pack)(Context&, const PackArgs&);
-  void (&int8_gemm)(Context&, const PackedGemmArgs&);
 #define VENTRIS_KERNEL(name, Args) void (&name)(Context&, const Args&);
   VENTRIS_OPS(VENTRIS_KERNEL)
 #undef VENTRIS_KERNEL

@@ -13,9 +13,6 @@
 /// in order of k: its bits do not depend on the blocking of the loops.
 namespace ventris {
 
-/// Columns of a register block, in vectors.
-inline constexpr int kMaxVectors = kVectorBytes == 64 ? 4 : 2;
-
 /// Rows of a register block that is `vectors` wide: the maximum that leaves registers for the operands.
 constexpr int block_rows(int vectors) {
   return kMaxVectors == 4 ? (vectors == 4 ? 6 : 8) : (vectors == 1 ? 8 : 5);

@@ -36,6 +36,9 @@ using Vector = typename VectorOf<R>::type;
 template <typename R>
 inline constexpr int kLanes = kVectorBytes / static_cast<int>(sizeof(R));
 
+/// Columns of a register block of a product, in vectors.
+inline constexpr int kMaxVectors = kVectorBytes == 64 ? 4 : 2;
+
 /// `count` rounded up to whole vectors.
 template <typename R>
 constexpr int64_t padded(int64_t count) {

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backend/ops/gemm.h"
 
-#include "backend/cpu/gemm.h"
 #include "backend/cpu/gemm_onednn.h"
-#include "backend/cuda/gemm.h"
+#include "backend/ops/kernels.h"
 #include "backend/ops/op_checks.h"
 
 namespace ventris {
@@ -29,10 +28,7 @@ void gemm(Context& context, const GemmArgs& args) {
                 "bias and ReLU cannot be combined with accumulation");
   VENTRIS_CHECK(!args.column_sums, "linear_backward alone asks for column sums");
   if (m == 0 || n == 0) return;
-  if constexpr (kHasCuda) {
-    if (context.device() == Device::kCuda) return gemm_cuda(context, args);
-  }
-  gemm_cpu(context, args);
+  kernels::gemm(context, args);
 }
 
 bool sums_in_one_chain(DType dtype) {

@@ -12,6 +12,7 @@
 /// missing or misspelt is a link error with its name.
 // clang-format off
 #define VENTRIS_OPS(OP) \
+  OP(gemm, GemmArgs) \
   OP(embedding_forward, EmbeddingForwardArgs) \
   OP(embedding_backward, EmbeddingBackwardArgs) \
   OP(layer_norm_forward, LayerNormForwardArgs) \

@@ -21,8 +21,7 @@ const char* name_of(Packing packing) {
 }
 
 size_t packed_bytes(int64_t rows, int64_t cols, Packing packing) {
-  return packing == Packing::kInt8 ? cpu_kernels().int8_packed_bytes(rows, cols)
-                                   : cpu_kernels().packed_bytes(rows, cols, packing);
+  return cpu_kernels().packed_bytes(rows, cols, packing);
 }
 
 void pack(Context& context, const PackArgs& args) {
@@ -34,8 +33,7 @@ void pack(Context& context, const PackArgs& args) {
   VENTRIS_CHECK(args.first_column >= 0 && args.first_column + cols <= args.to.cols,
                 "columns [{}, {}) of a packed matrix that has {}", args.first_column,
                 args.first_column + cols, args.to.cols);
-  args.to.packing == Packing::kInt8 ? cpu_kernels().int8_pack(context, args)
-                                    : cpu_kernels().pack(context, args);
+  cpu_kernels().pack(context, args);
 }
 
 void packed_gemm(Context& context, const PackedGemmArgs& args) {
@@ -46,9 +44,8 @@ void packed_gemm(Context& context, const PackedGemmArgs& args) {
   check_optional(args.bias, 1, args.b.cols, DType::kF32, "bias");
   VENTRIS_CHECK(!args.accumulate || args.c.dtype == DType::kF32, "accumulation in {}, expected f32",
                 name_of(args.c.dtype));
-  if (args.b.packing != Packing::kInt8) return cpu_kernels().packed_gemm(context, args);
-  VENTRIS_CHECK(!args.accumulate, "accumulation in int8");
-  cpu_kernels().int8_gemm(context, args);
+  VENTRIS_CHECK(!args.accumulate || args.b.packing != Packing::kInt8, "accumulation in int8");
+  cpu_kernels().packed_gemm(context, args);
 }
 
 }  // namespace ventris

@@ -28,8 +28,8 @@ ROOMS = {
         # A context holds the plans of products of its device, and the choice of instructions is the choice of a table of kernels.
         "device": {"cpu/gemm_onednn.h", "cpu/kernel_table.h", "cuda/check.cuh", "cuda/column_sums.cuh", "cuda/gemm_plans.cuh", "cuda/launch.cuh"},
         # Dispatch: an operation calls the kernels of its device, which take the arguments that its header declares.
-        "ops": {"device", "cpu/attention.h", "cpu/gemm.h", "cpu/gemm_onednn.h", "cpu/kernel_table.h", "cuda/attention.h", "cuda/column_sums.h",
-                "cuda/gemm.h", "cuda/gemm_choices.h", "cuda/linear_backward.h"},
+        "ops": {"device", "cpu/attention.h", "cpu/gemm_onednn.h", "cpu/kernel_table.h", "cuda/attention.h", "cuda/column_sums.h",
+                "cuda/gemm_choices.h", "cuda/linear_backward.h"},
         "cpu": {"device", "ops"},
         "cuda": {"device", "ops", "cpu/gemm_onednn.h"},  # the shape of a product, by which both keep plans
     },
@@ -96,6 +96,7 @@ SHARED_HEADERS = {
     "backend/cpu/kernel_table.h": (r"backend/device/instruction_set\.cc", "which table is in use is chosen with the set of instructions"),
     "backend/cuda/launch.cuh": (r"backend/device/context_cuda\.cu", "the stream is that of the context"),
     "backend/device/device_cuda.h": (r"backend/device/context_cuda\.cu", "the device is a part of the context"),
+    "backend/cpu/gemm.h": (r"backend/cpu/gemm_\w+\.cc", "one map of the parts of a product"),
     "comm/communicator.h": (r"comm/(no_)?(mpi|nccl)/\w+\.cc", "the transport is that of the build"),
     "comm/nccl_library.h": (r"comm/(no_)?nccl/\w+\.cc", "likewise"),
     "comm/mpi_environment.h": (r"comm/(no_)?mpi/\w+\.cc", "likewise"),
@@ -183,7 +184,7 @@ def longest_chain(folder):
 
 
 # Sources of libraries that are compiled each by itself: the kernels of the CPU, without those that are compiled once (backend/CMakeLists.txt).
-APART = r"^backend/cpu/(?!gemm(_onednn|_reference)?\.cc$)"
+APART = r"^backend/cpu/(?!gemm_(onednn|reference)\.cc$)"
 
 # Functions of unnamed namespaces that have one name on purpose.
 OVERLOADED = {("tests/backend/ops", "name_of")}  # the names of cases, by their type (tests/support/operation_case.h)

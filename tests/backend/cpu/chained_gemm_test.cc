@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "backend/cpu/kernel_table.h"
+#include "backend/ops/gemm.h"
 #include "tests/support/device_buffer.h"
 
 namespace ventris {

@@ -7,9 +7,37 @@
 
 #include "backend/cpu/vector.h"
 #include "backend/device/context.h"
+#include "backend/ops/packed_gemm.h"
 
-/// Partition of products with a packed matrix into tasks, for floating point and integers.
+/// What the products with a packed matrix share, of floating point and of integers: the panels, and the
+/// partition of a product into tasks.
 namespace ventris {
+
+inline constexpr int64_t kLine = 64;  // bytes of a line of the cache
+
+template <typename T>
+inline constexpr int64_t kOfLine = kLine / static_cast<int64_t>(sizeof(T));
+
+inline constexpr int64_t kPackedPanel = kMaxVectors * kLanes<float>;  // columns of a panel
+
+/// Rows between what is copied to panels and what is fetched for later.
+inline constexpr int64_t kFetchedRows = 4;
+
+/// Interleaved rows of b: a register holds a whole number of sums.
+template <typename T>
+inline constexpr int64_t kPackedStep = 4 / static_cast<int64_t>(sizeof(T));
+
+template <typename T>
+constexpr int64_t packed_panel_size(int64_t depth) {
+  return (depth + kPackedStep<T> - 1) / kPackedStep<T> * kPackedStep<T> * kPackedPanel;
+}
+
+/// The element of row k and the first column of a panel.
+template <typename T>
+T* packed_at(const PackedMatrix& packed, int64_t panel, int64_t k) {
+  return static_cast<T*>(packed.data) + panel * packed_panel_size<T>(packed.rows) +
+         k / kPackedStep<T> * kPackedStep<T> * kPackedPanel + k % kPackedStep<T>;
+}
 
 /// Whether a block of rows fetches what the next one reads. With AVX-512 fetching takes longer than the wait
 /// that it saves (docs/results.md).
