@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "model/feed_forward_layer.h"
 
+#include "backend/ops/activation.h"
 #include "backend/ops/apply_dropout.h"
-#include "backend/ops/swish.h"
 
 namespace ventris {
 
@@ -31,7 +31,7 @@ void FeedForwardLayer::forward(Pass& pass, ResidualStream& stream, Saved& saved)
   if (pass.config.swish) {
     const Tensor inner = saved.inner.row_range(0, rows);
     inner_.forward(pass, stream.input, inner);
-    swish_forward(pass.context, {.x = inner, .y = hidden});
+    activation_forward(pass.context, {.x = inner, .y = hidden, .activation = Activation::kSwish});
   } else {
     inner_.forward(pass, stream.input, hidden, /*relu=*/true);
   }
@@ -57,7 +57,9 @@ void FeedForwardLayer::backward(Pass& pass, GradientStream& gradients, const Sav
   // Of ReLU, f' is 1 where h > 0, and besides only where the mask is 0.
   apply_dropout(pass.context, {.x = d_hidden, .dropout = hidden_dropout(pass)});
   if (pass.config.swish) {
-    swish_backward(pass.context, {.x = saved.inner.row_range(0, saved.input.rows), .d_y = d_hidden});
+    activation_backward(
+        pass.context,
+        {.x = saved.inner.row_range(0, saved.input.rows), .d_y = d_hidden, .activation = Activation::kSwish});
     inner_.backward_parameters(pass, saved.input, d_hidden);
   } else {
     inner_.backward_relu_bias(pass, hidden, d_hidden);

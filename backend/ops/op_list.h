@@ -23,8 +23,8 @@
   OP(apply_dropout, ApplyDropoutArgs) \
   OP(bias_relu_backward, BiasReluBackwardArgs) \
   OP(bias_backward, BiasBackwardArgs) \
-  OP(swish_forward, SwishForwardArgs) \
-  OP(swish_backward, SwishBackwardArgs) \
+  OP(activation_forward, ActivationForwardArgs) \
+  OP(activation_backward, ActivationBackwardArgs) \
   OP(add, AddArgs) \
   OP(cross_entropy, CrossEntropyArgs) \
   OP(loss_sum, LossSumArgs) \

@@ -15,6 +15,7 @@
 ///   offsets[sentences] the number of rows that hold tokens. Rows after that are padding of the buffer:
 ///   operations may compute on them, and no result for a token depends on them. A sentence may be empty.
 
+#include "backend/ops/activation.h"
 #include "backend/ops/adam.h"
 #include "backend/ops/add.h"
 #include "backend/ops/apply_dropout.h"
@@ -34,7 +35,6 @@
 #include "backend/ops/not_finite.h"
 #include "backend/ops/packed_gemm.h"
 #include "backend/ops/repetition_penalty.h"
-#include "backend/ops/swish.h"
 #include "backend/ops/top_k.h"
 #include "backend/ops/update_plan.h"
 #include "backend/ops/weight_decay.h"

@@ -108,6 +108,7 @@ struct Watched {
 };
 // clang-format off
 constexpr Watched kWatched[] = {
+    {"activation",                 2,    0},
     {"adam_step",                  2,    0},
     {"add_columns",                2,    1},
     {"add_row",                    2,   14},
@@ -144,7 +145,6 @@ constexpr Watched kWatched[] = {
     {"sum_losses",                 1,   14},
     {"sum_partials",               1,    7},
     {"sum_runs",                   2,    0},
-    {"swish",                      2,    0},
     {"top_k_row",                  2,   60},
     {"write_probabilities",        2,    0},
 };
