@@ -10,7 +10,7 @@ FeedForwardLayer::Saved FeedForwardLayer::plan(Arena& arena, const TransformerCo
                                                int64_t capacity) {
   Saved saved;
   saved.hidden = arena.allocate(capacity, config.d_ff, dtype);
-  if (config.swish) saved.inner = arena.allocate(capacity, config.d_ff, dtype);
+  if (config.activation != Activation::kRelu) saved.inner = arena.allocate(capacity, config.d_ff, dtype);
   saved.branch = arena.allocate(capacity, config.d_model, dtype);
   saved.norm = ResidualNorm::plan(arena, config, dtype, capacity);
   return saved;
@@ -28,10 +28,10 @@ void FeedForwardLayer::forward(Pass& pass, ResidualStream& stream, Saved& saved)
   const int64_t rows = stream.input.rows;
   const Tensor hidden = saved.hidden.row_range(0, rows);
   saved.input = stream.input;
-  if (pass.config.swish) {
+  if (pass.config.activation != Activation::kRelu) {
     const Tensor inner = saved.inner.row_range(0, rows);
     inner_.forward(pass, stream.input, inner);
-    activation_forward(pass.context, {.x = inner, .y = hidden, .activation = Activation::kSwish});
+    activation_forward(pass.context, {.x = inner, .y = hidden, .activation = pass.config.activation});
   } else {
     inner_.forward(pass, stream.input, hidden, /*relu=*/true);
   }
@@ -56,10 +56,10 @@ void FeedForwardLayer::backward(Pass& pass, GradientStream& gradients, const Sav
   outer_.backward_input(pass, gradients.branch, d_hidden, /*accumulate=*/false);
   // Of ReLU, f' is 1 where h > 0, and besides only where the mask is 0.
   apply_dropout(pass.context, {.x = d_hidden, .dropout = hidden_dropout(pass)});
-  if (pass.config.swish) {
-    activation_backward(
-        pass.context,
-        {.x = saved.inner.row_range(0, saved.input.rows), .d_y = d_hidden, .activation = Activation::kSwish});
+  if (pass.config.activation != Activation::kRelu) {
+    activation_backward(pass.context, {.x = saved.inner.row_range(0, saved.input.rows),
+                                       .d_y = d_hidden,
+                                       .activation = pass.config.activation});
     inner_.backward_parameters(pass, saved.input, d_hidden);
   } else {
     inner_.backward_relu_bias(pass, hidden, d_hidden);

@@ -7,12 +7,12 @@
 namespace ventris {
 
 /// The position-wise feed-forward sublayer with its residual and norm (section 3.3 of the paper):
-///   branch = dropout(f(input W1 + b1)) W2 + b2, with f ReLU, or swish with config.swish
+///   branch = dropout(f(input W1 + b1)) W2 + b2, with f = config.activation
 class FeedForwardLayer {
  public:
   struct Saved {
     Tensor hidden;  // [capacity, d_ff] T: dropout(f(input W1 + b1))
-    Tensor inner;   // [capacity, d_ff] T: input W1 + b1 if f is swish
+    Tensor inner;   // [capacity, d_ff] T: input W1 + b1, without which ReLU can do
     Tensor branch;  // [capacity, d_model] T, then the sum of the next norm
     ResidualNorm::Saved norm;
     ConstTensor input = {};  // [rows, d_model] T

@@ -5,6 +5,8 @@
 #include <optional>
 #include <string_view>
 
+#include "backend/ops/activation.h"
+
 namespace ventris {
 
 /// Which of the three tables of a model are one: all, as in the paper (section 3.4); those of the decoder,
@@ -27,14 +29,14 @@ struct TransformerConfig {
   int max_positions = 1024;         // longest sentence, with its end mark
   float dropout = 0.1F;             // sublayer outputs and embedding sums
   float attention_dropout = 0.1F;   // attention weights
-  float activation_dropout = 0.0F;  // hidden layers of feed-forward sublayers, after ReLU or swish
+  float activation_dropout = 0.0F;  // hidden layers of feed-forward sublayers, after the activation
   float label_smoothing = 0.1F;
   float layer_norm_epsilon = 1e-5F;
   int64_t zero_word = -1;         // a token whose embedding stays zero (the begin mark, as in Marian), or -1
   bool marian_positions = false;  // sinusoids of Marian's frequencies
   bool zero_start = false;        // the decoder starts with the position alone, without the begin mark
-  bool swish = false;             // x * sigmoid(x) in the feed-forward layers, otherwise ReLU
   bool output_bias = false;       // a bias for every token in the output layer
+  Activation activation = Activation::kRelu;  // of the feed-forward layers
   Tie tie = Tie::kAll;
   int64_t source_vocab_size = 0;  // tokens of the vocabulary of sources; 0: that of targets
 

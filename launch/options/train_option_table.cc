@@ -52,9 +52,12 @@ void add_model_options(TrainOptions& train, OptionTable& table) {
       "the vocabulary has no begin mark. learned: an embedding of the begin mark, "
       "learned like that of any token. zero: one that is kept at zero. none: no embedding, as in Marian, "
       "where the begin mark has the row of a token that is never given. Marian supports zero and none.");
-  table.choice<bool>("activation", model.swish, {{"relu", false}, {"swish", true}},
-                     "Between the two products of a feed-forward layer: ReLU as in the paper, "
-                     "or x * sigmoid(x), the default of Marian.");
+  std::vector<std::pair<std::string, Activation>> activations;
+  for (const Activation f : kActivations) activations.emplace_back(name_of(f), f);
+  table.choice(
+      "activation", model.activation, activations,
+      "Between the two products of a feed-forward layer: relu, as in the paper; gelu, x * Phi(x), exact as "
+      "in fairseq and transformers; or swish, x * sigmoid(x), the default of Marian.");
   table.toggle("output-bias", model.output_bias,
                "A learned bias for every token in the output layer, as in Marian.");
   preset(table.integer("max-positions", model.max_positions, {.min = 2, .max = 1 << 20},
@@ -64,7 +67,7 @@ void add_model_options(TrainOptions& train, OptionTable& table) {
   preset(table.number("attention-dropout", model.attention_dropout, {.min = 0, .max = 1, .below_max = true},
                       "Dropout rate of attention weights."));
   table.number("activation-dropout", model.activation_dropout, {.min = 0, .max = 1, .below_max = true},
-               "Dropout rate of the hidden layers of feed-forward sublayers, after ReLU or swish.");
+               "Dropout rate of the hidden layers of feed-forward sublayers, after their activation.");
   preset(table.number("label-smoothing", model.label_smoothing, {.min = 0, .max = 1, .below_max = true},
                       "Probability that label smoothing distributes over the vocabulary."));
   preset(table.number("layer-norm-epsilon", model.layer_norm_epsilon, {.min = 0, .max = 1, .above_min = true},

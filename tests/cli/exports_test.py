@@ -154,6 +154,16 @@ class TinyModel(support.CommandLineTest):
             self.succeed("export", "--model", self.weights, "--output", asked, "--format", form)
             self.assertEqual(self.read(self.path(name)), self.read(asked), name)
 
+    def test_activations_have_the_names_of_the_other_programs(self):
+        for activation, number in (("relu", 0), ("gelu", 3), ("swish", 2)):
+            model = self.path(f"{activation}.safetensors")
+            exports.write_tiny_model(model, self.golden, activation=activation)
+            variables, _ = read_ctranslate2(os.path.join(self.export("ctranslate2", f"c-{activation}", model), "model.bin"))
+            for stack in ("encoder", "decoder"):
+                self.assertEqual(variables[stack + "/activation"].tolist(), number, activation)
+            config = json.loads(self.read(os.path.join(self.export("huggingface", f"h-{activation}", model), "config.json")))
+            self.assertEqual(config["activation_function"], activation)
+
     def test_inspect_computes_the_probes(self):
         safetensors = self.export("safetensors", "probed.safetensors")
         for path in (self.weights, safetensors):
@@ -216,7 +226,7 @@ class TinyModel(support.CommandLineTest):
         script = os.path.join(support.GOLDEN_DIR, "exports.py")
         for number, change in enumerate(
             ({}, {"zero_word": -1}, {"pre_norm": True}, {"learned_positions": True, "zero_word": -1},
-             {"tie": "decoder"}, {"tie": "none", "source_vocab_size": 19},
+             {"activation": "gelu"}, {"activation": "swish"}, {"tie": "decoder"}, {"tie": "none", "source_vocab_size": 19},
              {"tie": "decoder", "source_vocab_size": 19})  # fmt: skip
         ):
             model = self.path(f"variant{number}.safetensors")

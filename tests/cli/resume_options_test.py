@@ -42,7 +42,6 @@ TOGETHER = {
 NAMES = {
     "corpus": "a corpus of digest",
     "positions": "--positions its default, but this run has",
-    "activation": "--activation its default, but this run has",
     "output-bias": "--output-bias its default, but this run has",
 }
 

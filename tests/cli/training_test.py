@@ -60,6 +60,20 @@ class Train(support.RunTest):
         self.assertRegex(message, r"\[rank 0 on \S+\] ventris train: error: .*none\.h5")
         self.told("export", "--model", "x", "--output", self.path("w.h5"), ranks=2, code=64)  # a command of one process
 
+    def test_a_model_with_gelu_is_trained_resumed_and_exported(self):
+        gelu = ["--activation", "gelu", "--save-every", 4]
+        self.succeed(*self.train("gelu", *gelu, max_steps=4))
+        self.succeed(*self.train("gelu", *gelu, max_steps=8))
+        self.succeed(*self.train("at-once", *gelu, max_steps=8))
+        self.assert_same_checkpoints("gelu", "at-once", 8)
+        self.succeed(*self.train("relu", max_steps=8))
+        with self.assertRaises(AssertionError):
+            self.assert_same_parameters("gelu", "relu", 8)
+        self.refuse(78, *self.train("gelu", max_steps=9), says=["--activation gelu", "has relu"])
+        with h5py.File(self.checkpoint("gelu", 8)) as file:
+            self.assertEqual(json.loads(file.attrs["config"])["activation"], "gelu")
+        self.refuse(78, "export", "--model", self.path("gelu"), "--format", "marian", "--output", self.path("marian"), says="exact GELU")
+
     def test_settings_that_cannot_be(self):
         self.refuse(78, *self.train("bad", max_positions=4), says="max")
         self.refuse(78, *self.train("bad", heads=3), says="heads")

@@ -24,11 +24,15 @@ LARGE = dict(encoder_layers=1, decoder_layers=1, pre_norm=0, learned_positions=0
              lengths=[(20, 18), (3, 2), (33, 36)])
 # Which tables are one, in the order of model/transformer_config.h, and the tokens of the vocabulary of sources.
 TIES = ("all", "decoder", "none")
+# In the order of backend/ops/activation.h.
+ACTIVATIONS = {"relu": F.relu, "gelu": F.gelu, "swish": F.silu}
 MODELS = {
     "post_norm": SMALL | dict(encoder_layers=2, decoder_layers=2, pre_norm=0, learned_positions=0),
     "pre_norm": SMALL | dict(encoder_layers=1, decoder_layers=2, pre_norm=1, learned_positions=1),
     "two_tables": SMALL | dict(encoder_layers=1, decoder_layers=1, pre_norm=0, learned_positions=0, tie="decoder", source_vocab=150),
     "three_tables": SMALL | dict(encoder_layers=1, decoder_layers=1, pre_norm=1, learned_positions=1, tie="none", source_vocab=150),
+    "gelu": SMALL | dict(encoder_layers=1, decoder_layers=1, pre_norm=0, learned_positions=0, activation="gelu"),
+    "swish": SMALL | dict(encoder_layers=1, decoder_layers=1, pre_norm=1, learned_positions=0, activation="swish"),
     "head_32": LARGE | dict(d_model=32),
     "head_64": LARGE | dict(d_model=64),
 }
@@ -113,6 +117,7 @@ def stack(p, c, side, layers, ids, memory):
     x = p[tables(c)[0 if memory is None else 1]][ids] * math.sqrt(c["d_model"]) + table[: len(ids)]
     decoder = memory is not None
     prefix = "decoder" if decoder else "encoder"
+    activation = ACTIVATIONS[c.get("activation", "relu")]
 
     def sublayer(x, name, function):
         if c["pre_norm"]:
@@ -127,7 +132,7 @@ def stack(p, c, side, layers, ids, memory):
             cross = f"{name}/cross_attention"
             x = sublayer(x, cross, lambda y: attention(p, c, cross, y, memory, False))
         ff = f"{name}/feed_forward"
-        x = sublayer(x, ff, lambda y: linear(p, f"{ff}/outer", F.relu(linear(p, f"{ff}/inner", y))))
+        x = sublayer(x, ff, lambda y: linear(p, f"{ff}/outer", activation(linear(p, f"{ff}/inner", y))))
     return norm(p, f"{prefix}/norm", x) if c["pre_norm"] else x
 
 
@@ -168,7 +173,8 @@ def make(name, c, folder):
     out = Writer(folder / f"transformer_{name}.golden")
     out.put("config", [c["encoder_layers"], c["decoder_layers"], c["d_model"], c["d_ff"], c["heads"], VOCAB,
                        c["pre_norm"], c["learned_positions"], c["positions"]]
-                      + ([TIES.index(c["tie"]), c["source_vocab"]] if "tie" in c else []))
+                      + ([TIES.index(c.get("tie", "all")), c.get("source_vocab", 0)] if "tie" in c or "activation" in c else [])
+                      + ([list(ACTIVATIONS).index(c["activation"])] if "activation" in c else []))
     out.put("lengths", lengths)
     out.put("sources", [w for source, _ in sentences for w in source])
     out.put("targets", [w for _, target in sentences for w in target])

@@ -42,7 +42,7 @@ VARIANTS = {
 }
 # Models of ours as Marian computes them.
 OURS = {
-    "post_norm": {"swish": True, "output_bias": True},
+    "post_norm": {"activation": "swish", "output_bias": True},
     "pre_norm": {"pre_norm": True},
 }
 SHAPE = ["--dim-emb", 16, "--transformer-dim-ffn", 32, "--transformer-heads", 2, "--enc-depth", 1, "--dec-depth", 1]

@@ -19,7 +19,8 @@ TEST_P(TransformerGolden, LogitsLossGradientsAndTenStepsAgreeWithPyTorch) {
 
 INSTANTIATE_TEST_SUITE_P(Models, TransformerGolden,
                          ::testing::Combine(::testing::Values("post_norm", "pre_norm", "two_tables",
-                                                              "three_tables", "head_32", "head_64"),
+                                                              "three_tables", "gelu", "swish", "head_32",
+                                                              "head_64"),
                                             ::testing::Values(DType::kF32, DType::kBF16)),
                          [](const auto& instance) {
                            return std::string(std::get<0>(instance.param)) + "_" +

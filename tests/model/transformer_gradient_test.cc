@@ -80,6 +80,11 @@ TransformerConfig with_all_dropouts(TransformerConfig config) {
   return config;
 }
 
+TransformerConfig with_gelu(TransformerConfig config) {
+  config.activation = Activation::kGelu;
+  return config;
+}
+
 TransformerConfig of_one_vocabulary(TransformerConfig config, Tie tie) {
   config.tie = tie;
   return config;
@@ -103,6 +108,7 @@ std::vector<GradientCase> gradient_cases() {
           {"learned_positions", tiny_config(false, true)},
           {"marian", marian_config(false)},
           {"marian_pre_norm", marian_config(true)},
+          {"gelu", with_gelu(tiny_config(false))},
           {"dropouts", with_all_dropouts(tiny_config(false))},
           {"dropouts_pre_norm", with_all_dropouts(tiny_config(true))},
           {"dropouts_marian", with_all_dropouts(marian_config(true))},

@@ -79,6 +79,7 @@ class GoldenModel {
       config.tie = static_cast<Tie>(c[9]);
       config.source_vocab_size = c[10];
     }
+    if (c.size() > 11) config.activation = static_cast<Activation>(c[11]);
     return config;
   }
 

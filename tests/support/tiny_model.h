@@ -41,7 +41,7 @@ inline TransformerConfig marian_config(bool pre_norm) {
   config.layer_norm_epsilon = 1e-6F;
   config.marian_positions = true;
   config.zero_start = true;
-  config.swish = true;
+  config.activation = Activation::kSwish;
   config.output_bias = true;
   return config;
 }

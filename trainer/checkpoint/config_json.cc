@@ -22,9 +22,9 @@ namespace {
 using nlohmann::json;
 
 /// Written only if it is not the default, as older files do not have it.
-constexpr const char* kLaterKeys[] = {
-    "zero_word", "marian_positions",  "zero_start",        "swish", "output_bias",
-    "tie",       "source_vocab_size", "activation_dropout"};
+constexpr const char* kLaterKeys[] = {"zero_word",         "marian_positions",  "zero_start",
+                                      "activation",        "output_bias",       "tie",
+                                      "source_vocab_size", "activation_dropout"};
 
 bool is_later(std::string_view key) {
   return std::find(std::begin(kLaterKeys), std::end(kLaterKeys), key) != std::end(kLaterKeys);
@@ -49,7 +49,7 @@ void visit_fields(Config& config, Visit&& visit) {
   visit("zero_word", config.zero_word);
   visit("marian_positions", config.marian_positions);
   visit("zero_start", config.zero_start);
-  visit("swish", config.swish);
+  visit("activation", config.activation);
   visit("output_bias", config.output_bias);
   visit("tie", config.tie);
   visit("source_vocab_size", config.source_vocab_size);
@@ -63,6 +63,9 @@ json config_value(const T& field) {
 json config_value(const Tie& tie) {
   return name_of(tie);
 }
+json config_value(const Activation& activation) {
+  return name_of(activation);
+}
 
 template <typename T>
 bool read_config_value(const json& from, T& field) {
@@ -74,10 +77,18 @@ bool read_config_value(const json& from, Tie& tie) {
   return read.has_value();
 }
 
+bool read_config_value(const json& from, Activation& activation) {
+  const auto read = from.is_string() ? activation_named(from.get<std::string>()) : std::nullopt;
+  activation = read.value_or(activation);
+  return read.has_value();
+}
+
 template <typename T>
 std::string expected_config_value() {
   if constexpr (std::is_same_v<T, Tie>) {
     return "all or decoder or none";
+  } else if constexpr (std::is_same_v<T, Activation>) {
+    return "relu or gelu or swish";
   } else {
     return expected_json_value<T>();
   }
@@ -110,7 +121,7 @@ std::string lines_of(const TransformerConfig& config) {
   const json written = model_json(config);
   visit_fields(config, [&](const char* key, const auto& field) {
     if (!written.contains(key)) return;
-    if constexpr (std::is_same_v<std::remove_cvref_t<decltype(field)>, Tie>) {
+    if constexpr (std::is_enum_v<std::remove_cvref_t<decltype(field)>>) {
       lines += fmt::format("{}: {}\n", key, name_of(field));
     } else {
       lines += fmt::format("{}: {}\n", key, field);

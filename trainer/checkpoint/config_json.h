@@ -12,7 +12,7 @@ namespace ventris {
 std::string to_json(const TransformerConfig& config);
 /// Throws Error(kBadData) naming `origin` and the key that is missing, unknown or of another type.
 TransformerConfig transformer_config_from_json(const std::string& json, const std::string& origin);
-/// The keys whose values differ, "d_model 512, not 256; swish true, not false"; empty if all are equal.
+/// The keys whose values differ, "d_model 512, not 256; activation swish, not relu"; empty if all are equal.
 std::string differences(const TransformerConfig& theirs, const TransformerConfig& ours);
 
 /// The settings that to_json() writes, as "key: value" lines in a fixed order.

@@ -32,7 +32,6 @@ constexpr ToldOption kToldOptions[] = {{"zero_word", kBeginEmbedding, "zero"},
                                        {"zero_start", kBeginEmbedding, "none"},
                                        {"marian_positions", "--positions", "marian"},
                                        {"learned_positions", "--positions", "learned"},
-                                       {"swish", "--activation", "swish"},
                                        {"output_bias", "--output-bias", "yes"}};
 
 const ToldOption* told_option(std::string_view key) {
@@ -73,6 +72,7 @@ std::string told_value(const Signature& lines, const std::string& key) {
     if (option == nullptr && name == key) return value.empty() ? "none" : value;
   }
   if (key == kTieKey) return name_of(Tie::kAll);
+  if (key == "activation") return name_of(Activation::kRelu);
   if (key == "activation_dropout" || key == "weight_decay") return "0";
   return option != nullptr ? option->option == kBeginEmbedding ? kLearned : "its default" : "none";
 }

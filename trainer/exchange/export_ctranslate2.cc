@@ -31,6 +31,18 @@ constexpr uint8_t kBF16 = 5;
 /// The runtime's own default; another value is in config.json.
 constexpr float kDefaultEpsilon = 1e-5F;
 
+int8_t activation_type(Activation activation) {
+  switch (activation) {
+    case Activation::kRelu:
+      return 0;
+    case Activation::kGelu:
+      return 3;
+    case Activation::kSwish:
+      return 2;
+  }
+  return 0;
+}
+
 /// model.bin, written variable by variable. Their number is filled in at the end.
 class ModelFile {
  public:
@@ -148,7 +160,7 @@ class LayerWriter {
   void stack(const std::string& name, const TransformerConfig& config) {
     file_.add(name + "/num_heads", static_cast<int16_t>(config.heads));
     file_.add(name + "/pre_norm", static_cast<int8_t>(config.pre_norm));
-    file_.add(name + "/activation", config.swish ? int8_t{2} : int8_t{0});  // else ReLU
+    file_.add(name + "/activation", activation_type(config.activation));
     file_.add(name + "/scale_embeddings", int8_t{1});
     if (config.pre_norm) norm(name + "/layer_norm", name + "/norm");
   }

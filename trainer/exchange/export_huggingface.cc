@@ -120,7 +120,7 @@ OrderedJson model_config(const TransformerConfig& config, const data::Tokenizer&
           {"decoder_attention_heads", config.heads},
           {"encoder_ffn_dim", config.d_ff},
           {"decoder_ffn_dim", config.d_ff},
-          {"activation_function", config.swish ? "swish" : "relu"},
+          {"activation_function", name_of(config.activation)},
           {"max_position_embeddings", config.max_positions},
           {"static_position_embeddings", true},
           {"scale_embedding", true},

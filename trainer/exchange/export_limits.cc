@@ -39,6 +39,8 @@ std::vector<ExportLimit> export_limits(ExportFormat format, const TransformerCon
           "--positions marian");
     limit(!config.zero_start && config.zero_word != begin_token,
           "a learned embedding of the begin mark (Marian begins with zeros)", "--begin-embedding none");
+    limit(config.activation == Activation::kGelu, "the exact GELU (Marian's is x * sigmoid(1.702 x))",
+          "--activation relu or swish");
     need_epsilon(1e-6F);
   }
   return limits;

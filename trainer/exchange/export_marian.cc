@@ -86,7 +86,7 @@ std::string yaml_of(const TransformerConfig& config) {
       fmt::arg("source_tokens", config.source_vocab()), fmt::arg("tokens", config.vocab_size),
       fmt::arg("tied_decoder", config.tie == Tie::kDecoder), fmt::arg("tied_all", config.tie == Tie::kAll),
       fmt::arg("encoder_layers", config.encoder_layers), fmt::arg("d_ff", config.d_ff),
-      fmt::arg("heads", config.heads), fmt::arg("activation", config.swish ? "swish" : "relu"),
+      fmt::arg("heads", config.heads), fmt::arg("activation", name_of(config.activation)),
       fmt::arg("postprocess", config.pre_norm ? "da" : "dan"), fmt::arg("top", config.pre_norm ? "n" : ""),
       fmt::arg("preprocess", config.pre_norm ? "n" : ""));
 }

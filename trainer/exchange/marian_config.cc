@@ -235,7 +235,7 @@ TransformerConfig marian_config(const std::string& yaml, const std::string& orig
   config.marian_positions = true;
   config.layer_norm_epsilon = 1e-6F;
   config.zero_start = true;
-  config.swish = settings.get("transformer-ffn-activation", "swish") == "swish";
+  config.activation = *activation_named(settings.get("transformer-ffn-activation", "swish"));
   config.pre_norm = settings.get("transformer-preprocess", "") == "n";
   if (config.pre_norm) refuse_old_pre_norm(settings, origin);
   settings.require("transformer-preprocess", {config.pre_norm ? "n" : ""});

@@ -53,7 +53,8 @@ TEST(ConfigJson, NamesWhatCameLaterOnlyWhereItDiffers) {
   changed_by("zero_word", [](TransformerConfig& config) { config.zero_word = 1; });
   changed_by("marian_positions", [](TransformerConfig& config) { config.marian_positions = true; });
   changed_by("zero_start", [](TransformerConfig& config) { config.zero_start = true; });
-  changed_by("swish", [](TransformerConfig& config) { config.swish = true; });
+  for (const Activation activation : {Activation::kGelu, Activation::kSwish})
+    changed_by("activation", [&](TransformerConfig& config) { config.activation = activation; });
   changed_by("output_bias", [](TransformerConfig& config) { config.output_bias = true; });
 }
 

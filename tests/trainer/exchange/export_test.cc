@@ -62,7 +62,7 @@ class Export : public testing::FolderTest {
     TransformerConfig config = small_config(pre_norm);
     config.zero_start = true;
     config.marian_positions = true;
-    config.swish = pre_norm;  // one of each
+    config.activation = pre_norm ? Activation::kSwish : Activation::kRelu;  // one of each
     config.output_bias = pre_norm;
     config.layer_norm_epsilon = 1e-6F;
     config.max_positions = TransformerConfig().max_positions;  // the format has no longest sentence
@@ -207,7 +207,8 @@ TEST_F(Export, OfVocabulariesWithOtherMarksIsRefusedWhereMarksAreShared) {
 
 TEST_F(Export, OfWhatMarianDoesNotHaveReturnsThroughSafetensors) {
   TransformerConfig with_bias = small_config();
-  with_bias.output_bias = with_bias.swish = with_bias.zero_start = true;
+  with_bias.output_bias = with_bias.zero_start = true;
+  with_bias.activation = Activation::kGelu;
   for (const TransformerConfig& config :
        {with_bias, small_config(/*pre_norm=*/true, /*learned_positions=*/true)}) {
     const auto model = load(config);
@@ -232,6 +233,9 @@ TEST_F(Export, OfWhatAFormatCannotExpressIsRefused) {
   TransformerConfig begin = marian_like();
   begin.zero_start = false;
   refuse(begin, ExportFormat::kMarian, {"marian", "--begin-embedding none"});
+  TransformerConfig gelu = marian_like();
+  gelu.activation = Activation::kGelu;
+  refuse(gelu, ExportFormat::kMarian, {"marian", "exact GELU", "--activation relu or swish"});
   refuse(marian_like(), ExportFormat::kHuggingface, {"huggingface", "--positions paper"});
   TransformerConfig learned = zero_begin();
   learned.learned_positions = true;

@@ -39,8 +39,9 @@ TEST(MarianConfig, GivesTheShapeOfTheModel) {
   EXPECT_EQ(marian_config(kConfig + "transformer-dropout-ffn: 0.125\n", "m.npz").activation_dropout, 0.125F);
   EXPECT_TRUE(config.marian_positions);
   EXPECT_TRUE(config.zero_start);
-  EXPECT_FALSE(config.swish);
-  EXPECT_TRUE(marian_config(replaced("transformer-ffn-activation: relu\n", ""), "m.npz").swish);
+  EXPECT_EQ(config.activation, Activation::kRelu);
+  EXPECT_EQ(marian_config(replaced("transformer-ffn-activation: relu\n", ""), "m.npz").activation,
+            Activation::kSwish);
   EXPECT_EQ(config.layer_norm_epsilon, 1e-6F);
   EXPECT_FALSE(config.pre_norm);
   EXPECT_TRUE(config.output_bias);
