@@ -3,7 +3,7 @@
 """Follows the guides of docs/dev/extending.md literally, in their order, in a copy of the tree.
 
     tests/guides/follow.py [--from BUILD]   with the objects of a build (build/release); compiled are the sources that the guides
-                                            make or change. To headers they only add, to structs at the end: other objects fit.
+                                            make or change. To headers they only add, to structs and lists at the end: other objects fit.
                                             What is for nvcc is left out: it takes minutes.
 
 A block of the page is an instruction, and the end of the text before it says which:
@@ -33,6 +33,8 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 PAGE = "docs/dev/extending.md"
 PRESET_FOLDER = "build/release"  # of the commands in the page
 LONGEST = 3600  # seconds of one block of commands
+# Sources that are made from a list in a header.
+MADE_FROM = {"backend/ops/op_list.h": ["backend/cpu/kernel_table.cc"]}
 
 CODE = r"`(?:` )?(?P<{}>.+?)(?: `)?`"
 NEW_FILE = re.compile("New file " + CODE.format("path") + ":$")
@@ -147,7 +149,8 @@ class Copy:
 
     def _changed(self, path):
         with open(self.compiled, "a", encoding="utf-8") as file:
-            file.write(f"{self.folder / path}\n")
+            for source in [path, *MADE_FROM.get(path, [])]:
+                file.write(f"{self.folder / source}\n")
 
     def _make(self, block, name):
         path = self.folder / name
