@@ -138,9 +138,6 @@ std::unique_ptr<Communicator> make_communicator(const MpiEnvironment& environmen
 /// their versions of NCCL differ.
 std::unique_ptr<Communicator> make_device_communicator(Communicator& control, Context& context);
 
-/// The version of NCCL that the program was built with, or "no".
-std::string nccl_library();
-
 /// Compares `value` on all ranks and throws Error(kRanksDisagree), on every rank, naming `key`, the first
 /// rank that differs from rank 0 and both values.
 void check_equal_on_all_ranks(Communicator& communicator, const std::string& key, const std::string& value);

@@ -6,7 +6,6 @@
 
 #include "backend/device/arena.h"
 #include "backend/device/tensor.h"
-#include "comm/gradient_buckets.h"
 #include "comm/shard_plan.h"
 
 namespace ventris {
@@ -15,7 +14,7 @@ class Communicator;
 class Context;
 
 /// Sums the flat gradient buffer over the ranks during backward: backward completes a growing suffix, and the
-/// reduction of a bucket starts when the bucket is complete. Buckets (comm/gradient_buckets.h) are ranges
+/// reduction of a bucket starts when the bucket is complete. Buckets (comm/shard_plan.h) are ranges
 /// fixed by the size of the buffer, `tail` and `bucket_bytes`, or Communicator::bucket_bytes() if that is 0.
 /// The gradients are in the memory in which `communicator` sums: host or device (make_device_communicator).
 /// If `dtype` (bf16) is narrower than the gradients and there are several ranks, a bucket is rounded to it

@@ -1,13 +1,50 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <sys/types.h>
+
+#include <algorithm>
+#include <chrono>
 #include <condition_variable>
 #include <functional>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 
 namespace ventris {
+
+/// The status of a process of this host (/proc/PID/stat).
+struct Process {
+  pid_t parent = 0;
+  std::string name;  // of the program, cut to 15 characters
+  char state = 0;    // a letter of proc(5)
+  /// Whether it has ended but was not reaped yet.
+  bool ended() const { return state == 'Z' || state == 'X'; }
+};
+
+/// Empty for a process that is gone or not visible.
+std::optional<Process> process_of(pid_t pid);
+
+/// The waiting time of a loop that polls this clock often. A gap between two polls counts as at most one
+/// second, so that a process that was stopped itself, for example by a batch system that suspends the job,
+/// does not blame others.
+class WaitClock {
+ public:
+  /// Seconds since construction or restart.
+  double seconds() {
+    const auto now = Clock::now();
+    waited_ += std::min<Clock::duration>(now - last_, std::chrono::seconds(1));
+    last_ = now;
+    return std::chrono::duration<double>(waited_).count();
+  }
+  void restart() { *this = WaitClock(); }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  Clock::time_point last_ = Clock::now();
+  Clock::duration waited_{0};
+};
 
 /// Watches a call that has no timeout, such as MPI_Init_thread, from a separate thread during the lifetime of
 /// the object. After `seconds` (0: never; time in which this process was stopped does not count) it calls

@@ -6,9 +6,7 @@
 
 #include "backend/device/arena.h"
 #include "backend/device/tensor.h"
-#include "comm/gradient_buckets.h"
 #include "comm/shard_plan.h"
-#include "comm/tree_plan.h"
 #include "comm/tree_sum.h"
 
 namespace ventris {
@@ -17,7 +15,7 @@ class Communicator;
 class Context;
 
 /// Sums the gradients and losses of the logical shards of a step in one binary tree over the shards
-/// (comm/tree_plan.h), so that the bits of the sums depend only on the number of shards, not on that of the
+/// (comm/tree_sum.h), so that the bits of the sums depend only on the number of shards, not on that of the
 /// ranks. Every shard is computed into the same buffers, zeroed before it; partial sums are kept in a stack
 /// of at most log2(shards of this rank) + 1 buffers (twice that for shares that are not aligned powers of
 /// two). The sum over the ranks overlaps with the backward pass of the last shard, in buckets as in

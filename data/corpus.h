@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "data/sentence_pairs.h"
-#include "data/text/tokenizer_pair.h"
+#include "data/text/tokenizer.h"
 
 namespace ventris::data {
 

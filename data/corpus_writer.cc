@@ -13,7 +13,6 @@
 #include "data/io/element_type.h"
 #include "data/io/file_format.h"
 #include "data/io/hdf5_writer.h"
-#include "data/io/spool_file.h"
 
 namespace ventris::data {
 namespace {

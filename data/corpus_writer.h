@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "data/text/tokenizer_pair.h"
+#include "data/text/tokenizer.h"
 
 namespace ventris::data {
 

@@ -31,7 +31,9 @@ class DataError : public std::runtime_error {
 };
 
 /// Throws DataError with a formatted message.
-[[noreturn]] void fail_formatted(ErrorKind kind, fmt::string_view format, fmt::format_args args);
+[[noreturn]] inline void fail_formatted(ErrorKind kind, fmt::string_view format, fmt::format_args args) {
+  throw DataError(kind, fmt::vformat(format, args));
+}
 template <typename... Args>
 [[noreturn]] void fail(ErrorKind kind, fmt::format_string<Args...> format, Args&&... args) {
   fail_formatted(kind, format, fmt::make_format_args(args...));

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "data/text/tokenizer_pair.h"
+#include "data/text/tokenizer.h"
 
 namespace ventris::data {
 

@@ -1,25 +1,43 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
 #include "data/corpus_writer.h"
-#include "data/pair_keys.h"
 #include "data/prepare.h"
 
-// Private to data/: a block of sentence pairs in prepare().
+// Private to data/: a block of sentence pairs in prepare(), and which lines and pairs have the same text.
 
 namespace ventris::data {
 
 class PairEncoder;
 class PairReader;
 
+/// A digest of a text, or with Likeness::kNear of its letters.
+struct TextKey {
+  uint64_t high = 0;
+  uint64_t low = 0;
+  bool operator==(const TextKey&) const = default;
+};
+
+TextKey key_of_pair(std::string_view source, std::string_view target, Likeness likeness);
+TextKey key_of_line(std::string_view line, Likeness likeness);
+/// The text in lower case without punctuation, digits and spaces; if nothing remains, the text itself.
+std::string letters_of(std::string_view text);
+
+struct TextKeyHash {
+  size_t operator()(const TextKey& key) const { return key.low; }
+};
+using KeySet = std::unordered_set<TextKey, TextKeyHash>;
+
 /// Lines end to end.
-class Lines {
+class LineBuffer {
  public:
   void add(std::string_view line) {
     text_.append(line);
@@ -87,8 +105,8 @@ class PairBlock {
   int64_t first_line_ = 1;
   int64_t bytes_read_ = 0;  // of the files up to here, and pairs
   int64_t pairs_read_ = 0;
-  Lines source_lines_;
-  Lines target_lines_;
+  LineBuffer source_lines_;
+  LineBuffer target_lines_;
   std::vector<float> read_weights_;
 
   CorpusPairs kept_;

@@ -7,17 +7,11 @@
 #include <utility>
 #include <vector>
 
-#include "data/text/tokenizer_pair.h"
+#include "data/text/pair_reader.h"
+#include "data/text/tokenizer.h"
 #include "data/text/tokenizer_training.h"
 
 namespace ventris::data {
-
-/// Two files of which line i of one translates line i of the other; or, without `target`, one file of two
-/// columns, source TAB target.
-struct PairFiles {
-  std::string source;
-  std::string target;
-};
 
 /// Pairs to validate on, beside the others or alone; the source text is kept, too.
 struct NamedValidSet {

@@ -26,8 +26,8 @@
 #include "data/error.h"
 #include "data/io/file_io.h"
 #include "data/pair_block.h"
-#include "data/pair_reader.h"
 #include "data/prepare_checks.h"
+#include "data/text/pair_reader.h"
 #include "data/text/sentencepiece_format.h"
 
 namespace ventris::data {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "data/prepare.h"
-#include "data/text/tokenizer_pair.h"
+#include "data/text/tokenizer.h"
 
 // Private to data/.
 

@@ -2,9 +2,11 @@
 #include "launch/job.h"
 
 #include <fmt/core.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <iterator>
+#include <string>
 
 #include "backend/device/device.h"
 #include "backend/device/error.h"
@@ -15,6 +17,7 @@
 #include "comm/nccl_library.h"
 #include "comm/rank_device.h"
 #include "launch/output.h"
+#include "trainer/inference/model_set.h"
 #include "trainer/program_version.h"
 #include "trainer/text.h"
 
@@ -72,6 +75,17 @@ std::unique_ptr<Context> make_context(const Job& job, const std::string& device,
 
 void say(const Job& job, const std::string& message) {
   if (job.speaks()) tell(message);
+}
+
+void say_if_built_without_cuda(const Job& job, const std::string& device) {
+  if (device == "auto" && cuda_build() == "no")
+    say(job, fmt::format("Computing on the CPU: {}", cuda_unavailable_reason()));
+}
+
+void check_same_models_on_all_ranks(Communicator& communicator, const ModelSet& models) {
+  if (communicator.size() == 1) return;
+  check_equal_on_all_ranks(communicator, "the digests of the models' files",
+                           fmt::format("{}", fmt::join(models.file_digests(), " ")));
 }
 
 }  // namespace ventris

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fcntl.h>
 #include <fmt/core.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -10,20 +12,23 @@
 #include <cstdio>
 #include <cstdlib>
 #include <new>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <system_error>
 #include <thread>
 #include <vector>
 
+#include "backend/cpu/gemm_onednn.h"
+#include "backend/device/device.h"
 #include "backend/device/error.h"
+#include "backend/device/instruction_set.h"
 #include "comm/communicator.h"
 #include "comm/guard.h"
 #include "comm/mpi_environment.h"
-#include "comm/nccl_variables.h"
+#include "comm/nccl_library.h"
 #include "data/error.h"
 #include "data/io/hdf5_child.h"
-#include "launch/agreement.h"
 #include "launch/command.h"
 #include "launch/job.h"
 #include "launch/options/completion.h"
@@ -33,14 +38,47 @@
 #include "launch/options/parse.h"
 #include "launch/options/spelling.h"
 #include "launch/output.h"
-#include "launch/version.h"
 #include "launch/want_of_memory.h"
+#include "trainer/json_text.h"
 #include "trainer/observers/run_status.h"
+#include "trainer/program_version.h"
 #include "trainer/signals.h"
 #include "trainer/text.h"
 
 namespace ventris {
+
 namespace {
+
+// Version, commit and what the program was built with, one line each, as --version prints them.
+std::string version_text() {
+  return fmt::format(
+      "{}\n"
+      "CPU:  yes, f32 and bf16, {}\n"
+      "ISA:  {}, of {}\n"
+      "MPI:  {}\n"
+      "CUDA: {}\n"
+      "NCCL: {}\n",
+      program_name_and_version(), gemm_library(), instruction_set(),
+      fmt::join(built_instruction_sets(), ", "), mpi_library(), cuda_build(), nccl_library());
+}
+
+// The same as one JSON object: null for what the program was built without.
+std::string version_json() {
+  const auto unless_no = [](std::string text) {
+    const std::string yes = "yes, ";
+    if (text.starts_with(yes)) text = text.substr(yes.size());
+    return text == "no" ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(text);
+  };
+  return json_text(nlohmann::ordered_json{{"version", program_version()},
+                                          {"commit", program_commit()},
+                                          {"cpu", gemm_library()},
+                                          {"isa", instruction_set()},
+                                          {"built_isa", built_instruction_sets()},
+                                          {"mpi", unless_no(mpi_library())},
+                                          {"cuda", unless_no(cuda_build())},
+                                          {"nccl", unless_no(nccl_library())}}) +
+         "\n";
+}
 
 // A failure of several ranks is reported by rank 0, which then ends the job; the others wait this long, so
 // that there is one message, and report only if rank 0 did not.
@@ -114,6 +152,26 @@ std::string preset_of(const std::vector<std::string>& words) {
     if (words[i] == option && i + 1 < words.size()) return words[i + 1];
   }
   return "";
+}
+
+bool is_path(const Option& option) {
+  return option.placeholder.starts_with("FILE") || option.placeholder.starts_with("DIR") ||
+         option.placeholder.starts_with("PATH");
+}
+
+// Compares a command and its options over the ranks, one by one; paths and threads may differ, but not
+// whether a path is given. Throws Error(kRanksDisagree) naming the option, the rank and both values, on every
+// rank.
+void check_same_command_on_all_ranks(Communicator& communicator, const Command& command) {
+  check_equal_on_all_ranks(communicator, "the command", command.name);
+  for (const Option& option : command.options.options()) {
+    if (option.name == "threads") continue;
+    const std::string value = option.show();
+    check_equal_on_all_ranks(communicator, "option " + option.name,
+                             !is_path(option) ? value
+                             : value.empty()  ? "none"
+                                              : "a path");
+  }
 }
 
 int run_command(const Command& command, const std::vector<std::string>& words,
@@ -257,6 +315,7 @@ std::string join_command_line(int argc, char** argv) {
 }
 
 }  // namespace
+
 }  // namespace ventris
 
 int main(int argc, char** argv) {

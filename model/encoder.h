@@ -6,9 +6,9 @@
 
 #include "model/embedding_layer.h"
 #include "model/feed_forward_layer.h"
-#include "model/gradients_ready.h"
-#include "model/kept_activations.h"
+#include "model/pass.h"
 #include "model/self_attention_layer.h"
+#include "model/transformer_config.h"
 
 namespace ventris {
 

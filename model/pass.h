@@ -3,19 +3,48 @@
 
 #include <cmath>
 #include <cstdint>
+#include <functional>
 
 #include "backend/device/context.h"
 #include "backend/ops/attention.h"
 #include "backend/ops/dropout.h"
 #include "model/attention_weights.h"
-#include "model/dropout_places.h"
-#include "model/kept_activations.h"
 #include "model/micro_batch.h"
 #include "model/parameters.h"
 #include "model/search_attention.h"
 #include "model/transformer_config.h"
 
 namespace ventris {
+
+/// Callback during backward: the gradients of the store (ParameterStore::gradients) at or after `begin` are
+/// complete for this micro-batch. Called with values that do not rise, at the end with 0.
+using GradientsReady = std::function<void(int64_t begin)>;
+
+/// Callback before that: the loss of this micro-batch is in Transformer::loss_sums(), which backward does not
+/// access. Called once.
+using LossReady = std::function<void()>;
+
+/// The two stacks. The encoder processes the source rows of a micro-batch, the decoder its target rows.
+enum class Stack : uint32_t { kEncoder = 0, kDecoder = 1 };
+
+/// All places of dropout. DropoutKey::place of one of them is dropout_place(stack, layer, site); the
+/// embedding counts as layer 0. The low 8 bits are reserved for attention heads. Changing a number changes
+/// every mask, and so the bits of a run.
+enum class DropoutSite : uint32_t {
+  kEmbedding = 0,             // sum of embedding and position
+  kSelfAttentionWeights = 1,  // attention weights
+  kSelfAttentionOutput = 2,   // output of the sublayer, before the residual sum
+  kCrossAttentionWeights = 3,
+  kCrossAttentionOutput = 4,
+  kFeedForwardOutput = 5,
+  kFeedForwardHidden = 6,  // after the activation
+};
+
+constexpr uint32_t dropout_place(Stack stack, int layer, DropoutSite site) {
+  return (static_cast<uint32_t>(stack) << 16 | static_cast<uint32_t>(layer) << 3 |
+          static_cast<uint32_t>(site))
+         << 8;
+}
 
 /// One side of a micro-batch.
 struct PackedRows {

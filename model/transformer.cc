@@ -12,7 +12,6 @@
 #include "model/encoder.h"
 #include "model/output_layer.h"
 #include "model/pass.h"
-#include "model/phases.h"
 #include "model/search_attention.h"
 
 namespace ventris {

@@ -6,14 +6,20 @@
 
 #include "backend/device/context.h"
 #include "model/attention_weights.h"
-#include "model/gradients_ready.h"
-#include "model/kept_activations.h"
 #include "model/micro_batch.h"
 #include "model/parameters.h"
+#include "model/pass.h"
 #include "model/transformer_config.h"
 #include "model/transformer_parameters.h"
 
 namespace ventris {
+
+/// Phases of Transformer::forward_backward() for profiles (backend/device/profile.h).
+inline constexpr const char* kEncoderForward = "encoder forward";
+inline constexpr const char* kDecoderForward = "decoder forward";
+inline constexpr const char* kOutputAndLoss = "output layer and loss";  // with its products of backward
+inline constexpr const char* kDecoderBackward = "decoder backward";
+inline constexpr const char* kEncoderBackward = "encoder backward";
 
 /// Sums over the target tokens of a micro-batch.
 struct LossSums {

@@ -54,4 +54,10 @@ struct TransformerConfig {
   static int64_t padded(int64_t rows) { return (rows + 127) / 128 * 128; }
 };
 
+/// What a model keeps of a forward pass for the backward pass: nothing, for inference; all activations; or of
+/// every layer its input only, from which backward computes the others again (Chen et al. 2016, "Training
+/// Deep Nets with Sublinear Memory Cost", section 4.1). The masks of dropout are functions of their keys, and
+/// products of one shape always sum alike, so that the results are the same bits.
+enum class KeptActivations { kNone, kAll, kLayerInputs };
+
 }  // namespace ventris

@@ -5,10 +5,12 @@
 
 #include <algorithm>
 #include <string>
+#include <vector>
 
 #include "backend/ops/cast.h"
 
 namespace ventris {
+
 namespace {
 
 /// Declares parameters whose names begin with one prefix.
@@ -138,6 +140,38 @@ int64_t end_of_embeddings(const ParameterStore& store) {
 
 void clear_zero_word(Context& context, const TransformerConfig& config, Tensor table) {
   if (config.zero_word >= 0 && table) fill_zero(context, table.row_range(config.zero_word, 1));
+}
+
+namespace {
+
+/// The weights of all Linear layers.
+std::vector<ParameterId> weights_of(const TransformerIds& ids) {
+  std::vector<ParameterId> weights = {ids.memory_key_value.weight};
+  const auto add = [&](const auto&... linear) { (weights.push_back(linear.weight), ...); };
+  for (const EncoderLayerIds& layer : ids.encoder) {
+    add(layer.self_attention.query_key_value, layer.self_attention.output, layer.feed_forward.inner,
+        layer.feed_forward.outer);
+  }
+  for (const DecoderLayerIds& layer : ids.decoder) {
+    add(layer.self_attention.query_key_value, layer.self_attention.output, layer.cross_attention.query,
+        layer.cross_attention.output, layer.feed_forward.inner, layer.feed_forward.outer);
+  }
+  return weights;
+}
+
+}  // namespace
+
+bool can_pack(const Context& context, const ParameterStore& store) {
+  return context.device() == Device::kCpu && store.dtype() != DType::kF64;
+}
+
+void pack_parameters(Context& context, const TransformerIds& ids, ParameterStore& store, Packing packing) {
+  store = store.packed_copy(context, packing, weights_of(ids), ids.tables(), &store);
+}
+
+ParameterStore packed_copy(Context& context, const TransformerIds& ids, const ParameterStore& store,
+                           Packing packing) {
+  return store.packed_copy(context, packing, weights_of(ids), ids.tables(), nullptr);
 }
 
 }  // namespace ventris

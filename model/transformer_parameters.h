@@ -4,6 +4,7 @@
 #include <string_view>
 #include <vector>
 
+#include "backend/device/context.h"
 #include "model/parameters.h"
 #include "model/transformer_config.h"
 
@@ -109,5 +110,18 @@ int64_t end_of_embeddings(const ParameterStore& store);
 /// If config.zero_word is a token, clears its row of `table`, the decoder's embedding or its gradient, which
 /// may be empty.
 void clear_zero_word(Context& context, const TransformerConfig& config, Tensor table);
+
+/// Whether the weights of a model can be packed for inference (backend/ops/packed_gemm.h): on the CPU, in f32
+/// or bf16.
+bool can_pack(const Context& context, const ParameterStore& store);
+
+/// Packs all weights that are multiplied and frees their memory: the store then holds a model for inference.
+/// Earlier views of its values and models on it are invalid. Requires can_pack() and a packing whose
+/// factor_dtype() is the store's: that of its dtype, or int8 for f32.
+void pack_parameters(Context& context, const TransformerIds& ids, ParameterStore& store, Packing packing);
+
+/// A packed store with the present values of `store`. Requires the same.
+ParameterStore packed_copy(Context& context, const TransformerIds& ids, const ParameterStore& store,
+                           Packing packing);
 
 }  // namespace ventris

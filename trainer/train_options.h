@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "backend/device/dtype.h"
-#include "model/kept_activations.h"
 #include "model/transformer_config.h"
 #include "trainer/precision.h"
 #include "trainer/schedule.h"

@@ -10,7 +10,7 @@
 #include "backend/device/transfer.h"
 #include "backend/ops/gemm.h"
 #include "model/flop_count.h"
-#include "model/phases.h"
+#include "model/transformer.h"
 #include "trainer/text.h"
 
 namespace ventris {

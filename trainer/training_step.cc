@@ -7,7 +7,7 @@
 #include "backend/device/profile.h"
 #include "backend/device/transfer.h"
 #include "backend/ops/cast.h"
-#include "model/gradients_ready.h"
+#include "model/pass.h"
 #include "trainer/run_shape.h"
 
 namespace ventris {

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <mpi.h>
 #include <sched.h>
 #include <unistd.h>
 
@@ -9,18 +10,122 @@
 #include <limits>
 #include <numeric>
 #include <thread>
+#include <vector>
 
+#include "backend/device/dtype.h"
+#include "backend/device/error.h"
 #include "comm/communicator.h"
 #include "comm/guard.h"
-#include "comm/mpi/bf16_sum.h"
 #include "comm/mpi/check_mpi.h"
-#include "comm/mpi/mpi_tree_sum.h"
 #include "comm/mpi/roll_call.h"
 #include "comm/mpi_environment.h"
-#include "comm/wait_clock.h"
+#include "comm/tree_sum.h"
 
 namespace ventris {
+
 namespace {
+
+/// A pending TreeSum of host memory; it makes progress when polled.
+class MpiTreeSum {
+ public:
+  /// `tag` must not be used by another pending sum in `comm`. One is enough for all rounds, as messages
+  /// between two ranks do not overtake each other.
+  MpiTreeSum(MPI_Comm comm, const TreeSum& sum, int tag);
+
+  /// Whether the sum is complete.
+  bool test();
+
+ private:
+  void start_round(int round);
+
+  MPI_Comm comm_;
+  TreeSum sum_;
+  int tag_;
+  int round_ = 0;
+  std::vector<MPI_Request> requests_;
+};
+
+int bytes_of(const Tensor& data) {
+  const int64_t bytes = data.size() * static_cast<int64_t>(size_of(data.dtype));
+  VENTRIS_CHECK(bytes <= std::numeric_limits<int>::max(), "a message of {} bytes is too long for MPI", bytes);
+  return static_cast<int>(bytes);
+}
+
+/// Appends the requests of all messages, which have this tag.
+void start_messages(const TreeMessages& messages, int tag, MPI_Comm comm,
+                    std::vector<MPI_Request>& requests) {
+  for (const auto& [peer, data] : messages.receives) {
+    requests.push_back(MPI_REQUEST_NULL);
+    check_mpi(MPI_Irecv(data.data, bytes_of(data), MPI_BYTE, peer, tag, comm, &requests.back()), "MPI_Irecv");
+  }
+  for (const auto& [peer, data] : messages.sends) {
+    requests.push_back(MPI_REQUEST_NULL);
+    check_mpi(MPI_Isend(data.data, bytes_of(data), MPI_BYTE, peer, tag, comm, &requests.back()), "MPI_Isend");
+  }
+}
+
+MpiTreeSum::MpiTreeSum(MPI_Comm comm, const TreeSum& sum, int tag) : comm_(comm), sum_(sum), tag_(tag) {
+  start_round(0);
+}
+
+void MpiTreeSum::start_round(int round) {
+  round_ = round;
+  requests_.clear();
+  if (round < kTreeRounds) start_messages(messages_of_round(sum_, round), tag_, comm_, requests_);
+}
+
+bool MpiTreeSum::test() {
+  while (round_ < kTreeRounds) {
+    int arrived = 0;
+    check_mpi(
+        MPI_Testall(static_cast<int>(requests_.size()), requests_.data(), &arrived, MPI_STATUSES_IGNORE),
+        "MPI_Testall");
+    if (arrived == 0) return false;
+    const AddArgs args = round_ == 0 ? additions_of_segment(sum_) : AddArgs{};
+    if (!args.steps.empty()) add(*sum_.context, args);
+    start_round(round_ + 1);
+  }
+  return true;
+}
+
+/// MPI sum of bf16, for which MPI has no type: an operation on MPI_UINT16_T that adds two numbers in f32 and
+/// rounds to the nearest, ties to even. a + b and b + a have the same bits, also if one is NaN, so that
+/// algorithms in which several ranks compute the same sum give the same bits. Must be used between MPI's
+/// start and end.
+class Bf16Sum {
+ public:
+  Bf16Sum();
+  ~Bf16Sum();
+  Bf16Sum(const Bf16Sum&) = delete;
+  Bf16Sum& operator=(const Bf16Sum&) = delete;
+  MPI_Op get() const { return op_; }
+
+ private:
+  MPI_Op op_ = MPI_OP_NULL;
+};
+
+constexpr uint16_t kNaN = 0x7FC0;
+
+uint16_t bits_of_sum(BF16 a, BF16 b) {
+  const float sum = static_cast<float>(a) + static_cast<float>(b);
+  return sum == sum ? BF16(sum).bits : kNaN;
+}
+
+void add_bf16(void* from, void* to, int* count, MPI_Datatype*) {
+  const auto* __restrict terms = static_cast<const BF16*>(from);
+  auto* __restrict sums = static_cast<BF16*>(to);
+#pragma omp simd
+  for (int i = 0; i < *count; ++i) sums[i].bits = bits_of_sum(sums[i], terms[i]);
+}
+
+Bf16Sum::Bf16Sum() {
+  constexpr int kCommutes = 1;
+  check_mpi(MPI_Op_create(add_bf16, kCommutes, &op_), "MPI_Op_create");
+}
+
+Bf16Sum::~Bf16Sum() {
+  MPI_Op_free(&op_);
+}
 
 constexpr const char* kGathering = "a gathering from all ranks";
 constexpr int kStopTag = 2;

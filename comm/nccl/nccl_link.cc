@@ -55,7 +55,7 @@ NcclLink::NcclLink(const ncclUniqueId& id, Communicator& control, const std::str
       wait_limit_(control.wait_limit()) {
   VENTRIS_CUDA_CHECK(cudaGetDevice(&device_));
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
-  config.blocking = 0;  // unless the environment says otherwise: comm/nccl_variables.h
+  config.blocking = 0;  // unless the environment says otherwise: comm/nccl_library.h
   const ncclResult_t status = ncclCommInitRankConfig(&comm_, ranks_, id, rank_, &config);
   settle(status, "ncclCommInitRankConfig");
   for (Mark& mark : marks_) VENTRIS_CUDA_CHECK(cudaEventCreateWithFlags(&mark.event, cudaEventDisableTiming));

@@ -14,8 +14,8 @@
 #include <thread>
 #include <vector>
 
+#include "comm/guard.h"
 #include "comm/tree_sum.h"
-#include "comm/wait_clock.h"
 
 namespace ventris {
 

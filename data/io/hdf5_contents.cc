@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "data/error.h"
-#include "data/io/digest_tree.h"
+#include "data/io/digest.h"
 #include "data/io/file_format.h"
 #include "data/io/hdf5_child.h"
 #include "data/io/hdf5_descriptor.h"

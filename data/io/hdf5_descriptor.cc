@@ -10,7 +10,7 @@
 #include <memory>
 #include <string>
 
-#include "data/io/digest_tree.h"
+#include "data/io/digest.h"
 #include "data/io/file_io.h"
 #if __has_include(<H5FDdevelop.h>)
 #include <H5FDdevelop.h>  // since 1.14

@@ -15,7 +15,7 @@
 #include <utility>
 
 #include "data/error.h"
-#include "data/io/digest_tree.h"
+#include "data/io/digest.h"
 #include "data/io/file_format.h"
 #include "data/io/file_io.h"
 #include "data/io/hdf5_contents.h"

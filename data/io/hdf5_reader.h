@@ -14,7 +14,7 @@ namespace ventris::data {
 class MappedFile;
 
 /// Reads a file of ours. The user block's magic, length and digest are checked before the HDF5 library sees
-/// the file; of a file with a tree of digests (data/io/digest_tree.h), each byte when it is first read, by
+/// the file; of a file with a tree of digests (data/io/digest.h), each byte when it is first read, by
 /// the library too. A digest can be forged: the library reads the file in a separate process (Hdf5Contents),
 /// and external links, data outside of the file, lengths beyond it and cycles of groups are refused. Errors:
 /// DataError kMissingInput (no such file), kBadData (not ours, truncated, changed, or an object of another

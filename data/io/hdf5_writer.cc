@@ -5,14 +5,16 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
 #include <map>
+#include <vector>
 
 #include "data/error.h"
 #include "data/io/atomic_file.h"
-#include "data/io/digest_tree.h"
+#include "data/io/digest.h"
 #include "data/io/file_io.h"
 #include "data/io/hdf5_child.h"
 #include "data/io/hdf5_descriptor.h"
@@ -249,6 +251,20 @@ void Hdf5Writer::verify() const {
 
 const std::string& Hdf5Writer::digest() const {
   return impl_->digest;
+}
+
+void SpoolFile::copy_to(Hdf5Writer& writer, const std::string& name) {
+  file_->flush();
+  writer.create(name, type_, size());
+  constexpr int64_t kPieceBytes = int64_t{1} << 20;
+  std::vector<char> piece(static_cast<size_t>(kPieceBytes));
+  for (int64_t at = 0; at < file_->size(); at += kPieceBytes) {
+    const int64_t bytes = std::min(file_->size() - at, kPieceBytes);
+    read_all(file_->fd(), piece.data(), bytes, at, file_->path());
+    writer.append(name, piece.data(), bytes / width_);
+    // What was copied is not needed twice; a file system without holes keeps it.
+    static_cast<void>(::fallocate(file_->fd(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, at, bytes));
+  }
 }
 
 }  // namespace ventris::data

@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 
+#include "data/io/atomic_file.h"
 #include "data/io/element_type.h"
 
 namespace ventris::data {
@@ -15,7 +16,7 @@ enum class FileDigest { kOfAll, kTree };
 
 /// Writes one HDF5 file of ours, which appears under its name when it is complete and synced
 /// (data/io/atomic_file.h): commit() flushes, fills the 512-byte user block (magic "VENTRIS1", length
-/// and XXH3-128 of everything after the block; or as data/io/digest_tree.h), fsyncs, gives the name and
+/// and XXH3-128 of everything after the block; or as data/io/digest.h), fsyncs, gives the name and
 /// fsyncs the folder. Library version bounds v110, creation order tracked, no object times: equal content
 /// gives equal bytes. Errors: DataError kCannotCreate (cannot open), kIo (such as a full disk, with the path,
 /// the reason of the system, and the bytes needed and free).
@@ -50,6 +51,28 @@ class Hdf5Writer {
  private:
   struct Impl;
   std::unique_ptr<Impl> impl_;
+};
+
+/// Private to data/. A list of elements that grows on the disk until its length is known, in a file that never gets its name.
+/// Errors: those of AtomicFile, naming the output that it is for.
+class SpoolFile {
+ public:
+  SpoolFile(const std::string& output, ElementType type)
+      : type_(type),
+        width_(static_cast<int64_t>(size_of(type))),
+        file_(std::make_unique<AtomicFile>(output)) {
+    file_->remove_name();
+  }
+
+  void append(const void* data, int64_t count) { file_->write(data, static_cast<size_t>(count * width_)); }
+  int64_t size() const { return file_->size() / width_; }
+  /// Writes all elements as a new dataset, and gives their room on the disk back as they are copied: once.
+  void copy_to(Hdf5Writer& writer, const std::string& name);
+
+ private:
+  ElementType type_;
+  int64_t width_;
+  std::unique_ptr<AtomicFile> file_;
 };
 
 }  // namespace ventris::data

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "data/io/digest_tree.h"
+#include "data/io/digest.h"
 #include "data/io/file_io.h"
 
 // Private to data/.

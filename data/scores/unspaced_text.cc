@@ -7,7 +7,7 @@
 #include <iterator>
 #include <utility>
 
-#include "data/scores/bleu_tokenize.h"
+#include "data/scores/bleu.h"
 #include "data/scores/score_text.h"
 #include "data/text/unicode.h"
 

@@ -12,6 +12,7 @@
 
 #include "data/text/subword_model.h"
 #include "data/text/tokenizer.h"
+#include "data/text/word_independence.h"
 
 // Private to data/.
 
@@ -104,6 +105,26 @@ class CachedEncoder {
   Part part_;
   std::string normalised_;  // the word
   double weights_ = 0.0;    // of the words of the line so far
+};
+
+/// The encoders of both sides, one and the same if they share a tokenizer. One for each thread; copies of one
+/// ask the models only once whether their words are independent.
+class PairEncoder {
+ public:
+  /// `max_words` of both together, a power of two.
+  PairEncoder(const TokenizerPair& tokenizers, size_t max_words) {
+    const size_t of_each = tokenizers.shared() ? max_words : max_words / 2;
+    const auto add = [&](const Tokenizer& tokenizer) {
+      encoders_.emplace_back(tokenizer, words_are_independent(tokenizer.model()), of_each);
+    };
+    add(tokenizers.target());
+    if (!tokenizers.shared()) add(tokenizers.source());
+  }
+  CachedEncoder& source() { return encoders_.back(); }
+  CachedEncoder& target() { return encoders_.front(); }
+
+ private:
+  std::vector<CachedEncoder> encoders_;
 };
 
 }  // namespace ventris::data

@@ -2,6 +2,7 @@
 #include "data/text/tokenizer.h"
 
 #include <fcntl.h>
+#include <fmt/core.h>
 #include <sentencepiece_processor.h>
 #include <sys/stat.h>
 
@@ -233,6 +234,33 @@ std::string vocabulary_difference(const Tokenizer& a, const Tokenizer& b) {
   };
   if (marks(a) != marks(b)) return fmt::format("the marks are {} and {}", marks(a), marks(b));
   return "";
+}
+
+TokenizerPair::TokenizerPair(const TokenizerModels& models, const std::string& origin)
+    : target_(models.target, models.source.empty() ? origin : origin + " (targets)"),
+      own_source_(models.source.empty() ? nullptr
+                                        : std::make_unique<Tokenizer>(models.source, origin + " (sources)")) {
+}
+
+TokenizerModels TokenizerPair::models() const {
+  return {.target = target_.model(), .source = own_source_ ? own_source_->model() : std::string()};
+}
+
+int32_t largest_vocabulary(const TokenizerPair& tokenizers) {
+  return std::max(tokenizers.source().vocab_size(), tokenizers.target().vocab_size());
+}
+
+std::string vocabulary_difference(const TokenizerPair& a, const TokenizerPair& b) {
+  if (a.shared() != b.shared()) {
+    return a.shared() ? "the first has one vocabulary for both sides, the second one for each"
+                      : "the first has a vocabulary for each side, the second one for both";
+  }
+  const std::string of_targets = vocabulary_difference(a.target(), b.target());
+  if (a.shared() || !of_targets.empty()) {
+    return of_targets.empty() || a.shared() ? of_targets : fmt::format("targets: {}", of_targets);
+  }
+  const std::string of_sources = vocabulary_difference(a.source(), b.source());
+  return of_sources.empty() ? of_sources : fmt::format("sources: {}", of_sources);
 }
 
 }  // namespace ventris::data

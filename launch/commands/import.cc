@@ -6,7 +6,7 @@
 
 #include "backend/device/error.h"
 #include "launch/command.h"
-#include "launch/commands/export_result.h"
+#include "launch/commands/export.h"
 #include "launch/job.h"
 #include "trainer/exchange/export.h"
 #include "trainer/exchange/marian_names.h"

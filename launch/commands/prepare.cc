@@ -1,10 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <fmt/core.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <set>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "backend/device/error.h"
 #include "comm/affinity.h"
@@ -12,7 +18,6 @@
 #include "data/text/tokenizer_training.h"
 #include "launch/command.h"
 #include "launch/commands/prepare_report.h"
-#include "launch/commands/prepare_sets.h"
 #include "launch/job.h"
 #include "launch/output.h"
 #include "trainer/checkpoint/run_folder.h"
@@ -23,6 +28,91 @@
 namespace ventris {
 
 namespace {
+
+/// What the command line says about the corpora of `prepare`: the values of the options of these names, one
+/// after the other.
+struct SetOptions {
+  std::vector<std::string> train_sets;
+  std::vector<std::string> train_set;  // NAME SRC TGT
+  std::vector<std::string> train_tsv;  // NAME FILE
+  std::vector<std::string> valid_sets;
+  std::vector<std::string> valid_set;   // NAME SRC TGT
+  std::vector<std::string> source_tag;  // NAME TAG, and so on
+  std::vector<std::string> target_tag;
+  std::vector<std::string> weights;
+};
+
+// SRC TGT SRC TGT ...
+std::vector<data::PairFiles> pairs_of_files(const std::string& option,
+                                            const std::vector<std::string>& files) {
+  if (files.size() % 2 != 0) {
+    fail(ExitCode::kUsage, "--{} needs pairs of files, source then target, but {} were given", option,
+         files.size());
+  }
+  std::vector<data::PairFiles> pairs;
+  for (size_t i = 0; i < files.size(); i += 2) pairs.push_back({files[i], files[i + 1]});
+  return pairs;
+}
+
+/// Calls `take` with each group of as many values as `form` has words.
+void for_each_group(const std::string& option, const std::string& form,
+                    const std::vector<std::string>& values,
+                    const std::function<void(const std::string* group)>& take) {
+  const auto size = static_cast<size_t>(1 + std::ranges::count(form, ' '));
+  if (values.size() % size != 0) {
+    fail(ExitCode::kUsage, "--{} takes {} values each time, {}, but {} were given: {}", option, size, form,
+         values.size(), values.back());
+  }
+  for (size_t i = 0; i < values.size(); i += size) take(&values[i]);
+}
+
+/// The corpora, in the order --train-sets (as the corpus "train"), --train-set, --train-tsv. Throws Error
+/// kUsage for values that are no such groups, and for a name that no corpus has.
+std::vector<data::TrainingCorpus> training_corpora(const SetOptions& options) {
+  std::vector<data::TrainingCorpus> corpora;
+  if (!options.train_sets.empty()) {
+    corpora.push_back({.name = "train", .files = pairs_of_files("train-sets", options.train_sets)});
+  }
+  for_each_group("train-set", "NAME SRC TGT", options.train_set, [&](const std::string* group) {
+    corpora.push_back({.name = group[0], .files = {{group[1], group[2]}}});
+  });
+  for_each_group("train-tsv", "NAME FILE", options.train_tsv, [&](const std::string* group) {
+    corpora.push_back({.name = group[0], .files = {{group[1], ""}}});
+  });
+  const auto set = [&](const std::string& option, const std::string& form,
+                       const std::vector<std::string>& values,
+                       const std::function<void(data::TrainingCorpus&, const std::string& value)>& store) {
+    std::set<std::string> given;
+    for_each_group(option, form, values, [&](const std::string* group) {
+      if (!given.insert(group[0]).second) {
+        fail(ExitCode::kUsage, "--{} {} {}: {} has one already; give it once", option, group[0], group[1],
+             group[0]);
+      }
+      const auto named = std::ranges::find(corpora, group[0], &data::TrainingCorpus::name);
+      if (named == corpora.end()) {
+        fail(ExitCode::kUsage,
+             "--{} {} {}: there is no corpus of that name; give it with --train-set {} SRC TGT", option,
+             group[0], group[1], group[0]);
+      }
+      store(*named, group[1]);
+    });
+  };
+  set("source-tag", "NAME TAG", options.source_tag,
+      [](data::TrainingCorpus& corpus, const std::string& tag) { corpus.source_tag = tag; });
+  set("target-tag", "NAME TAG", options.target_tag,
+      [](data::TrainingCorpus& corpus, const std::string& tag) { corpus.target_tag = tag; });
+  set("weights", "NAME FILE", options.weights,
+      [](data::TrainingCorpus& corpus, const std::string& path) { corpus.weights = path; });
+  return corpora;
+}
+
+std::vector<data::NamedValidSet> named_valid_sets(const SetOptions& options) {
+  std::vector<data::NamedValidSet> sets;
+  for_each_group("valid-set", "NAME SRC TGT", options.valid_set, [&](const std::string* group) {
+    sets.push_back({.name = group[0], .files = {group[1], group[2]}});
+  });
+  return sets;
+}
 
 struct PrepareCommandOptions {
   data::PrepareOptions prepare;
@@ -76,7 +166,7 @@ void complete_tokenizer(PrepareCommandOptions& options) {
 int run_prepare(PrepareCommandOptions& options, const Job& job) {
   data::PrepareOptions& prepare = options.prepare;
   prepare.corpora = training_corpora(options.sets);
-  prepare.valid = validation_files(options.sets);
+  prepare.valid = pairs_of_files("valid-sets", options.sets.valid_sets);
   prepare.valid_sets = named_valid_sets(options.sets);
   check_is_no_file_of_a_run(prepare.output);
   complete_tokenizer(options);

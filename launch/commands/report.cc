@@ -5,10 +5,10 @@
 
 #include "backend/device/error.h"
 #include "launch/command.h"
-#include "launch/commands/run_record.h"
 #include "launch/job.h"
 #include "launch/output.h"
 #include "launch/pages/report_page.h"
+#include "launch/pages/run_record.h"
 #include "trainer/checkpoint/model_files.h"
 #include "trainer/text.h"
 

@@ -6,7 +6,6 @@
 
 #include "comm/communicator.h"
 #include "data/io/json_text.h"
-#include "launch/agreement.h"
 #include "launch/command.h"
 #include "launch/job.h"
 #include "launch/options/decoding_options.h"

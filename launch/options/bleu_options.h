@@ -5,7 +5,6 @@
 
 #include "data/scores/bleu.h"
 #include "data/scores/metric.h"
-#include "data/scores/paper_bleu.h"
 #include "launch/options/option_table.h"
 
 namespace ventris {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "launch/commands/run_record.h"
+#include "launch/pages/run_record.h"
 
 namespace ventris {
 

@@ -7,7 +7,6 @@
 #include "backend/device/elementary.h"
 #include "model/search/beam_search_sentence.h"
 #include "model/search/search_models.h"
-#include "model/search/token_rules.h"
 #include "model/search/token_scores.h"
 
 namespace ventris {

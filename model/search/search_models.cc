@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "backend/ops/log_probability_sum.h"
-#include "model/packed_parameters.h"
+#include "model/transformer_parameters.h"
 
 namespace ventris {
 

@@ -53,7 +53,7 @@ class Launch:
     """`times` launches of a kernel with one shape."""
 
     kernel: str
-    phase: str  # of a profile (model/phases.h, trainer/optimizer.cc)
+    phase: str  # of a profile (model/transformer.h, trainer/optimizer.cc)
     times: int
     bytes: float  # of device memory, each tensor once
     flops: float = 0.0

@@ -42,9 +42,9 @@ ROOMS = {
     },
     "launch": {
         "": {"options"},
-        "commands": {"agreement.h", "command.h", "options", "pages"},
+        "commands": {"command.h", "options", "pages"},
         "options": {"command.h"},  # what is parsed into and described, a table of options among it
-        "pages": {"commands/run_record.h"},  # what the page of a run shows
+        "pages": set(),
     },
     "model": {
         "": set(),
@@ -109,7 +109,7 @@ PLACES = {
     r"(cu|nv)\w*(\.\w+|/.*)|cooperative_groups.*|mma\.h|thrust/.*": r"^backend/cuda/.*\.cuh?$|^backend/device/\w+_cuda\.(cu|h)$|^comm/nccl/",
     r"backend/cuda/.*\.cuh|backend/device/context_cuda\.h": r"^backend/(cuda|device)/.*\.cuh?$|^comm/nccl/",
     r"backend/cuda/.*": r"^backend/|^comm/nccl/",
-    r"backend/cpu/.*": r"^backend/|^model/search/sampling\.cc$|^trainer/run_environment\.cc$|^trainer/observers/start_report\.cc$|^launch/version\.cc$",
+    r"backend/cpu/.*": r"^backend/|^model/search/sampling\.cc$|^trainer/run_environment\.cc$|^trainer/observers/start_report\.cc$|^launch/main\.cc$",
     r"nccl.*": r"^comm/nccl/",
     r"comm/nccl/.*": r"^comm/nccl/",
     r"(open)?mpi.*": r"^comm/mpi/",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "comm/gpu_evidence.h"
+#include "comm/rank_device.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>

@@ -4,7 +4,7 @@
 #include <iostream>
 #include <memory>
 
-#include "comm/nccl_variables.h"
+#include "comm/nccl_library.h"
 #include "data/io/hdf5_child.h"
 #include "tests/comm/rank_test.h"
 

@@ -6,8 +6,6 @@
 #include <algorithm>
 #include <vector>
 
-#include "comm/gradient_buckets.h"
-
 namespace ventris {
 namespace {
 

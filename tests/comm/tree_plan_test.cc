@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "comm/tree_plan.h"
+#include "comm/tree_sum.h"
 
 #include <gtest/gtest.h>
 

@@ -12,7 +12,7 @@
 #include "data/mix_plan.h"
 #include "data/packer.h"
 #include "data/permutation.h"
-#include "data/text/tokenizer_pair.h"
+#include "data/text/tokenizer.h"
 #include "tests/data/corpus_part.h"
 #include "tests/data/text/sentencepiece_model.h"
 

@@ -8,7 +8,7 @@
 
 #include "data/corpus.h"
 #include "data/io/hdf5_reader.h"
-#include "data/text/tokenizer_pair.h"
+#include "data/text/tokenizer.h"
 #include "data/text/tokenizer_training.h"
 #include "tests/data/test_files.h"
 #include "tests/data/text/sentencepiece_model.h"

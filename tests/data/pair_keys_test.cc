@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "data/pair_keys.h"
+#include "data/pair_block.h"
 
 #include <gtest/gtest.h>
 

@@ -11,7 +11,7 @@
 
 #include "data/corpus.h"
 #include "data/corpus_writer.h"
-#include "data/text/tokenizer_pair.h"
+#include "data/text/tokenizer.h"
 #include "data/text/tokenizer_training.h"
 #include "tests/data/test_files.h"
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "data/scores/bleu.h"
-#include "data/scores/bleu_tokenize.h"
 #include "data/scores/chrf.h"
 #include "data/text/text_reader.h"
 #include "tests/fuzz/harness.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Models whose weights are packed, as 8-bit integers too: the same bits however they are computed.
-#include "model/packed_parameters.h"
+#include "model/transformer_parameters.h"
 
 #include <gtest/gtest.h>
 

@@ -10,7 +10,7 @@
 #include "backend/ops/adam.h"
 #include "backend/ops/global_norm.h"
 #include "backend/ops/update_plan.h"
-#include "model/packed_parameters.h"
+#include "model/transformer_parameters.h"
 #include "tests/support/tiny_model.h"
 
 namespace ventris {

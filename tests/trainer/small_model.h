@@ -12,7 +12,7 @@
 
 #include "backend/device/context.h"
 #include "data/demo_corpus/phrases.h"
-#include "data/text/tokenizer_pair.h"
+#include "data/text/tokenizer.h"
 #include "data/text/tokenizer_training.h"
 #include "model/parameters.h"
 #include "model/transformer_parameters.h"

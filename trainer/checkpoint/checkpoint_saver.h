@@ -8,7 +8,7 @@
 #include <string>
 
 #include "backend/device/context.h"
-#include "comm/wait_clock.h"
+#include "comm/guard.h"
 #include "data/io/folder_lock.h"
 #include "model/parameters.h"
 #include "model/transformer_config.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "data/text/tokenizer_pair.h"
+#include "data/text/tokenizer.h"
 #include "model/packed_pairs.h"
 
 namespace ventris {

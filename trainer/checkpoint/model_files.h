@@ -5,7 +5,7 @@
 #include <string>
 
 #include "data/io/hdf5_reader.h"
-#include "data/text/tokenizer_pair.h"
+#include "data/text/tokenizer.h"
 #include "model/transformer_config.h"
 #include "trainer/checkpoint/file_precision.h"
 

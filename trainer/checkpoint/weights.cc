@@ -11,7 +11,7 @@
 #include "data/io/file_format.h"
 #include "data/io/hdf5_reader.h"
 #include "data/io/hdf5_writer.h"
-#include "model/packed_parameters.h"
+#include "model/transformer_parameters.h"
 #include "trainer/checkpoint/config_json.h"
 #include "trainer/checkpoint/model_arrays.h"
 #include "trainer/checkpoint/model_files.h"

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "backend/device/context.h"
-#include "data/text/tokenizer_pair.h"
+#include "data/text/tokenizer.h"
 #include "model/parameters.h"
 #include "model/transformer_config.h"
 #include "model/transformer_parameters.h"
@@ -83,7 +83,7 @@ struct LoadedModel {
 enum class ModelUse {
   kAny,
   kParameters,         // of a checkpoint the parameters, not their moving average
-  kTranslation,        // parameters are packed if possible (model/packed_parameters.h)
+  kTranslation,        // parameters are packed if possible (model/transformer_parameters.h)
   kTranslationInInt8,  // the same as 8-bit integers; only f32 on the CPU
 };
 std::unique_ptr<LoadedModel> load_model(Context& context, const std::string& file_or_dir, DType dtype,

@@ -79,7 +79,7 @@ struct TrainingPlan {
 /// Error(kBadConfiguration) for options that `train` refuses, and DataError for a corpus that it refuses.
 /// The files of --init-embeddings are not read.
 ///
-/// Gradients are summed in buckets (comm/gradient_buckets.h). A sum of n bytes over p ranks is predicted to
+/// Gradients are summed in buckets (comm/shard_plan.h). A sum of n bytes over p ranks is predicted to
 /// take sum_latency + 2 (p - 1) / p n / sum_bandwidth; with --shard-optimizer the second term is halved, and
 /// the exchange of the parameters takes as long again. On CUDA the sums overlap with the backward pass of the
 /// last micro-batch, two thirds of its time, except for the bucket that it completes last. On CPUs nothing

@@ -4,7 +4,7 @@
 #include <memory>
 #include <string>
 
-#include "data/text/tokenizer_pair.h"
+#include "data/text/tokenizer.h"
 #include "trainer/checkpoint/weights.h"
 
 namespace ventris {

@@ -14,6 +14,7 @@
 #include "backend/device/step_graph.h"
 #include "backend/device/transfer.h"
 #include "comm/gradient_reducer.h"
+#include "comm/nccl_library.h"
 #include "comm/rank_device.h"
 #include "comm/tree_reducer.h"
 #include "tests/comm/emulated/device_ranks.h"

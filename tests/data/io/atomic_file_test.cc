@@ -16,7 +16,7 @@
 #include <string>
 #include <vector>
 
-#include "data/io/spool_file.h"
+#include "data/io/hdf5_writer.h"
 #include "data/io/temporary_name.h"
 #include "data/text/tokenizer.h"
 #include "tests/data/test_files.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "data/io/digest_tree.h"
+#include "data/io/digest.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>

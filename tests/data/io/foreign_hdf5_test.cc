@@ -7,7 +7,6 @@
 
 #include "data/error.h"
 #include "data/io/digest.h"
-#include "data/io/digest_tree.h"
 #include "data/io/element_type.h"
 #include "data/io/hdf5_handle.h"
 #include "data/io/hdf5_reader.h"

@@ -11,7 +11,6 @@
 
 #include "data/error.h"
 #include "data/io/json_text.h"
-#include "data/scores/bleu_tokenize.h"
 #include "data/text/unicode.h"
 #include "score_cases.h"
 #include "tests/support/source_dir.h"

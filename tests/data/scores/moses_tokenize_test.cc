@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <fstream>
 
-#include "data/scores/paper_bleu.h"
+#include "data/scores/bleu.h"
 #include "data/scores/score_text.h"
 #include "data/text/unicode.h"
 #include "tests/data/test_files.h"

@@ -7,12 +7,16 @@
 #include <vector>
 
 #include "data/io/digest.h"
-#include "data/prepare.h"
 #include "data/text/text_reader.h"
 
-// Private to data/: parallel text files.
-
 namespace ventris::data {
+
+/// Two files of which line i of one translates line i of the other; or, without `target`, one file of two
+/// columns, source TAB target.
+struct PairFiles {
+  std::string source;
+  std::string target;
+};
 
 /// Statistics of one input file.
 struct InputFile {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "comm/nccl_variables.h"
+#include "comm/nccl_library.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "data/pair_reader.h"
+#include "data/text/pair_reader.h"
 
 #include <algorithm>
 #include <charconv>
