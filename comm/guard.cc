@@ -62,7 +62,7 @@ constexpr const char* kJob = "PMIX_NAMESPACE";
 constexpr const char* kRank = "PMIX_RANK";
 
 int local_ranks_of_launcher() {
-  return number_of_launcher({"OMPI_COMM_WORLD_LOCAL_SIZE"}, 0);
+  return launcher_number({"OMPI_COMM_WORLD_LOCAL_SIZE"}, 0);
 }
 
 /// The processes of this host that are ranks of this job and have not ended, by rank.
@@ -132,18 +132,18 @@ std::string describe_local_ranks() {
     const std::string state = state_of_process(pid);
     if (!state.empty()) texts.push_back(fmt::format("rank {} (pid {}) is {}", rank, pid, state));
   }
-  if (a_local_rank_is_gone())
+  if (local_rank_exited())
     texts.push_back(fmt::format("only {} of {} ranks have arrived", ranks.size(), local_ranks_of_launcher()));
   if (texts.size() > kMaxNamed) texts.resize(kMaxNamed);
   return fmt::format("{}", fmt::join(texts, ", "));
 }
 
-bool a_local_rank_is_gone() {
+bool local_rank_exited() {
   const std::map<int, int> ranks = local_ranks();
   return !ranks.empty() && local_ranks_of_launcher() > static_cast<int>(ranks.size());
 }
 
-int number_of_launcher(std::initializer_list<const char*> variables, int otherwise) {
+int launcher_number(std::initializer_list<const char*> variables, int otherwise) {
   for (const char* variable : variables) {
     if (const char* text = std::getenv(variable)) return std::atoi(text);
   }

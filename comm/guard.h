@@ -81,10 +81,10 @@ std::string state_of_process(int pid);
 /// a disk or are absent, by the environment that the launcher gave them; "" if there are none.
 std::string describe_local_ranks();
 /// Whether a rank of the same job that the launcher started on this host has ended.
-bool a_local_rank_is_gone();
+bool local_rank_exited();
 
 /// A number that the launcher gave this process in its environment: the first of the variables that is set,
 /// or `otherwise`.
-int number_of_launcher(std::initializer_list<const char*> variables, int otherwise);
+int launcher_number(std::initializer_list<const char*> variables, int otherwise);
 
 }  // namespace ventris

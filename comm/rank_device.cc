@@ -25,10 +25,10 @@ struct Variable {
   const char* name;
   bool counts;  // its value is a number of GPUs; otherwise a list of their names, in which 0 is one
 };
-constexpr Variable kOfSlurm[] = {{"SLURM_GPUS_ON_NODE", true},
-                                 {"SLURM_GPUS", true},
-                                 {"SLURM_JOB_GPUS", false},
-                                 {"SLURM_STEP_GPUS", false}};
+constexpr Variable kSlurmVariables[] = {{"SLURM_GPUS_ON_NODE", true},
+                                        {"SLURM_GPUS", true},
+                                        {"SLURM_JOB_GPUS", false},
+                                        {"SLURM_STEP_GPUS", false}};
 
 bool is_device_file(std::string_view name) {
   if (!name.starts_with(kDeviceFile)) return false;
@@ -50,27 +50,27 @@ std::string device_file(const std::string& folder) {
 
 }  // namespace
 
-std::string gpu_evidence(const GpuSurroundings& surroundings) {
-  if (!surroundings.launched) return "";
+std::string gpu_evidence(const GpuEnvironment& environment) {
+  if (!environment.launched) return "";
   const auto value = [&](const char* name) {
-    const char* text = surroundings.variable(name);
+    const char* text = environment.variable(name);
     return std::string_view(text == nullptr ? "" : text);
   };
   const auto setting = [&](const char* name) { return std::string(name) + "=" + std::string(value(name)); };
-  for (const Variable& variable : kOfSlurm) {
+  for (const Variable& variable : kSlurmVariables) {
     const std::string_view text = value(variable.name);
     if (!text.empty() && !(variable.counts && text == "0")) return setting(variable.name);
   }
-  if (surroundings.devices > 0) {
-    return std::to_string(surroundings.devices) +
-           (surroundings.devices == 1 ? " CUDA device" : " CUDA devices");
+  if (environment.devices > 0) {
+    return std::to_string(environment.devices) +
+           (environment.devices == 1 ? " CUDA device" : " CUDA devices");
   }
   constexpr const char* kVisible = "CUDA_VISIBLE_DEVICES";
-  if (surroundings.variable(kVisible) != nullptr) {
+  if (environment.variable(kVisible) != nullptr) {
     const std::string_view visible = value(kVisible);
     return visible.empty() || visible == "-1" || visible == "NoDevFiles" ? "" : setting(kVisible);
   }
-  return device_file(surroundings.device_folder);
+  return device_file(environment.device_folder);
 }
 
 namespace {

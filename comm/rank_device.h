@@ -10,7 +10,7 @@ class Communicator;
 class MpiEnvironment;
 
 /// What a process finds about GPUs without using them.
-struct GpuSurroundings {
+struct GpuEnvironment {
   bool launched = false;                                  // by mpirun or srun, or inside a Slurm job
   int devices = 0;                                        // listed by the driver, usable or not
   std::function<const char*(const char* name)> variable;  // of the environment, or null
@@ -21,7 +21,7 @@ struct GpuSurroundings {
 /// "/dev/nvidia0": GPUs that Slurm gave to the job, devices of the driver, CUDA_VISIBLE_DEVICES, or device
 /// files. "" without any, and for a process that was not launched. CUDA_VISIBLE_DEVICES that is empty, -1 or
 /// NoDevFiles hides device files.
-std::string gpu_evidence(const GpuSurroundings& surroundings);
+std::string gpu_evidence(const GpuEnvironment& environment);
 
 /// The CUDA device of a rank.
 struct RankDevice {

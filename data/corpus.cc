@@ -15,7 +15,7 @@
 #include "data/io/file_format.h"
 #include "data/io/hdf5_reader.h"
 #include "data/io/mapped_file.h"
-#include "data/io/parallel_pieces.h"
+#include "data/io/parallel_for.h"
 
 namespace ventris::data {
 
@@ -295,7 +295,7 @@ void check_part(const SentencePairs& pairs, const CorpusPart& part, const std::s
   SideCount source;
   SideCount target;
   std::mutex mutex;
-  for_pieces((part.pairs + kPiece - 1) / kPiece, threads, [&](int64_t piece) {
+  parallel_for((part.pairs + kPiece - 1) / kPiece, threads, [&](int64_t piece) {
     SideCount of_source;
     SideCount of_target;
     const int64_t end = std::min(part.first + part.pairs, part.first + (piece + 1) * kPiece);

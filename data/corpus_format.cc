@@ -35,8 +35,8 @@ int64_t number(const Json& json, const char* key, int64_t max) {
 /// A count, which is added to a sum. Their limit is such that twice the pairs, and the tokens of both sides,
 /// do not overflow; whether the file has as many is checked with its arrays.
 int64_t added(const Json& json, const char* key, int64_t& sum) {
-  constexpr int64_t kMost = std::numeric_limits<int64_t>::max() / 4;
-  const int64_t count = number(json, key, kMost - sum);
+  constexpr int64_t kMaxCount = std::numeric_limits<int64_t>::max() / 4;
+  const int64_t count = number(json, key, kMaxCount - sum);
   sum += count;
   return count;
 }

@@ -20,9 +20,9 @@ namespace {
 using Attribute = std::variant<std::string, int64_t, double>;
 
 /// Pieces of elements end to end, and where they begin and end.
-class PieceSpool {
+class TemporaryRaggedArray {
  public:
-  PieceSpool(const std::string& output, ElementType type)
+  TemporaryRaggedArray(const std::string& output, ElementType type)
       : elements_(output, type), offsets_(output, ElementType::kI64), width_(size_of(type)) {
     offsets_.append(&end_, 1);
   }
@@ -41,16 +41,16 @@ class PieceSpool {
   }
 
  private:
-  SpoolFile elements_;
-  SpoolFile offsets_;
+  TemporaryArray elements_;
+  TemporaryArray offsets_;
   size_t width_;
   int64_t end_ = 0;
 };
 
 /// The ids of both sides of pairs, those of a pair beside each other.
-class PairSpool {
+class TemporaryPairs {
  public:
-  PairSpool(const std::string& output, ElementType type)
+  TemporaryPairs(const std::string& output, ElementType type)
       : narrow_(type == ElementType::kU16), tokens_(output, type) {}
 
   /// Also counts them in `part`.
@@ -82,7 +82,7 @@ class PairSpool {
   }
 
   bool narrow_;  // ids in 2 bytes
-  PieceSpool tokens_;
+  TemporaryRaggedArray tokens_;
   std::vector<uint16_t> ids_;
 };
 
@@ -91,9 +91,9 @@ class SideLines {
  public:
   explicit SideLines(const CorpusSide& side) : side_(side), text_(side.text.data()) {}
   size_t size() const { return side_.text_lengths.size(); }
-  void append_next(PieceSpool& spool) {
+  void append_next(TemporaryRaggedArray& to) {
     const int64_t length = side_.text_lengths[next_++];
-    spool.append(text_, length);
+    to.append(text_, length);
     text_ += length;
   }
 
@@ -104,11 +104,11 @@ class SideLines {
 };
 
 /// A set of validation pairs.
-struct ValidSpool {
+struct TemporaryValidSet {
   CorpusPart part;
-  PairSpool pairs;
-  PieceSpool references;
-  std::optional<PieceSpool> sources = {};
+  TemporaryPairs pairs;
+  TemporaryRaggedArray references;
+  std::optional<TemporaryRaggedArray> sources = {};
 
   int64_t bytes() const { return pairs.bytes() + references.bytes() + (sources ? sources->bytes() : 0); }
   void copy_to(Hdf5Writer& writer, const std::string& group) {
@@ -127,17 +127,17 @@ ElementType id_type(const TokenizerPair& tokenizers) {
 struct CorpusWriter::Impl {
   std::string output;
   const TokenizerPair& tokenizers;
-  PairSpool train;
-  std::deque<ValidSpool> valid_sets;
-  std::optional<SpoolFile> weights;
-  std::optional<PieceSpool> text;
+  TemporaryPairs train;
+  std::deque<TemporaryValidSet> valid_sets;
+  std::optional<TemporaryArray> weights;
+  std::optional<TemporaryRaggedArray> text;
   std::vector<CorpusPart> parts;
   bool in_part = false;
   std::vector<std::pair<std::string, Attribute>> attributes;
   std::string digest;
 
   Impl(const std::string& path, const TokenizerPair& models, const CorpusContents& contents);
-  ValidSpool& add_valid_set(const std::string& name);
+  TemporaryValidSet& add_valid_set(const std::string& name);
   void write(Hdf5Writer& writer);
   int64_t bytes() const;
 };
@@ -149,16 +149,17 @@ CorpusWriter::Impl::Impl(const std::string& path, const TokenizerPair& models, c
   if (contents.text) text.emplace(path, ElementType::kU8);
 }
 
-ValidSpool& CorpusWriter::Impl::add_valid_set(const std::string& name) {
-  return valid_sets.emplace_back(ValidSpool{.part = {.name = name},
-                                            .pairs = PairSpool(output, id_type(tokenizers)),
-                                            .references = PieceSpool(output, ElementType::kU8)});
+TemporaryValidSet& CorpusWriter::Impl::add_valid_set(const std::string& name) {
+  return valid_sets.emplace_back(
+      TemporaryValidSet{.part = {.name = name},
+                        .pairs = TemporaryPairs(output, id_type(tokenizers)),
+                        .references = TemporaryRaggedArray(output, ElementType::kU8)});
 }
 
 /// Approximate size of the complete file.
 int64_t CorpusWriter::Impl::bytes() const {
   int64_t sum = train.bytes() + static_cast<int64_t>(tokenizers.target().model().size());
-  for (const ValidSpool& set : valid_sets) sum += set.bytes();
+  for (const TemporaryValidSet& set : valid_sets) sum += set.bytes();
   if (!tokenizers.shared()) sum += static_cast<int64_t>(tokenizers.source().model().size());
   if (weights) sum += weights->size() * static_cast<int64_t>(sizeof(float));
   if (text) sum += text->bytes();
@@ -230,13 +231,13 @@ void CorpusWriter::add_train(const CorpusPairs& pairs) {
 void CorpusWriter::begin_valid_set(const std::string& name) {
   const bool is_first = impl_->valid_sets.size() == 1 && impl_->valid_sets.front().part.pairs == 0 &&
                         !impl_->valid_sets.front().sources;
-  ValidSpool& set = is_first ? impl_->valid_sets.front() : impl_->add_valid_set(name);
+  TemporaryValidSet& set = is_first ? impl_->valid_sets.front() : impl_->add_valid_set(name);
   set.part.name = name;
   set.sources.emplace(impl_->output, ElementType::kU8);
 }
 
 void CorpusWriter::add_valid(const CorpusPairs& pairs) {
-  ValidSpool& set = impl_->valid_sets.back();
+  TemporaryValidSet& set = impl_->valid_sets.back();
   set.pairs.append(pairs, set.part);
   SideLines references(pairs.target);
   for (size_t i = 0; i < references.size(); ++i) references.append_next(set.references);

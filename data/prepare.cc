@@ -125,9 +125,9 @@ KeySet held_out_lines(const PrepareOptions& options) {
 /// For the cache of each thread: all together take about 150 MB at most.
 size_t cached_words(int threads) {
   constexpr size_t kAllWords = size_t{1} << 20;
-  constexpr size_t kMost = size_t{1} << 18;
-  constexpr size_t kLeast = size_t{1} << 12;
-  return std::clamp(std::bit_floor(kAllWords / static_cast<size_t>(threads)), kLeast, kMost);
+  constexpr size_t kMaxWords = size_t{1} << 18;
+  constexpr size_t kMinWords = size_t{1} << 12;
+  return std::clamp(std::bit_floor(kAllWords / static_cast<size_t>(threads)), kMinWords, kMaxWords);
 }
 
 /// Reads and encodes sets of pairs, one after the other.

@@ -128,7 +128,7 @@ void check_options(const PrepareOptions& options) {
     fail(ErrorKind::kUsage,
          "--drop-overlap compares with the lines of --valid-sets and --overlap-files; give one of them");
   }
-  check_is_no_other_thing(options.output);
+  check_replaceable(options.output);
   const AtomicFile creatable(options.output);  // before the text is read
 }
 

@@ -150,7 +150,7 @@ constexpr char kReport = 1;
 constexpr char kResult = 0;
 constexpr size_t kReportBytes = 1 + sizeof(PrepareProgress);
 
-bool is_want_of_memory(const std::exception& error) {
+bool is_out_of_memory(const std::exception& error) {
   if (dynamic_cast<const std::bad_alloc*>(&error) != nullptr) return true;
   const auto* const system = dynamic_cast<const std::system_error*>(&error);  // of the stack of a thread
   return system != nullptr && system->code() == std::errc::resource_unavailable_try_again;
@@ -201,7 +201,7 @@ std::string run_in_child(const std::function<std::string(const ProgressCall&)>& 
   const auto send_error = [&](ErrorKind kind, const std::string& text) {
     send(static_cast<int>(kind), text);
   };
-  const auto be_the_child = [&]() noexcept {  // what it cannot handle ends it by abort()
+  const auto run_child = [&]() noexcept {  // what it cannot handle ends it by abort()
     try {
       send(kResult, work([&](const PrepareProgress& report) {
              send(kReport, {reinterpret_cast<const char*>(&report), sizeof report});
@@ -209,7 +209,7 @@ std::string run_in_child(const std::function<std::string(const ProgressCall&)>& 
     } catch (const DataError& error) {
       send_error(error.kind(), error.what());
     } catch (const std::exception& error) {
-      if (is_want_of_memory(error)) {
+      if (is_out_of_memory(error)) {
         send_error(
             ErrorKind::kUnavailable,
             "there is not enough memory to train the tokenizer; train it on fewer sentences (--tokenizer-sentences)");
@@ -225,7 +225,7 @@ std::string run_in_child(const std::function<std::string(const ProgressCall&)>& 
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (::getppid() != parent) ::_exit(1);
     std::set_terminate(std::abort);
-    be_the_child();
+    run_child();
   }
   if (child < 0) {
     fail(ErrorKind::kIo,

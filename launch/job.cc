@@ -23,7 +23,7 @@
 
 namespace ventris {
 
-bool Job::speaks() const {
+bool Job::is_rank_zero() const {
   return environment.rank() == 0;
 }
 
@@ -74,7 +74,7 @@ std::unique_ptr<Context> make_context(const Job& job, const std::string& device,
 }
 
 void say(const Job& job, const std::string& message) {
-  if (job.speaks()) tell(message);
+  if (job.is_rank_zero()) tell(message);
 }
 
 void say_if_built_without_cuda(const Job& job, const std::string& device) {

@@ -21,7 +21,7 @@ struct Job {
   std::string command_line;  // as given, for the provenance of files
   RunStatus& status;         // of the training run, if the command is one
 
-  bool speaks() const;             // this rank prints for the job
+  bool is_rank_zero() const;       // this rank prints for the job
   std::string provenance() const;  // version, commit and command line
 };
 

@@ -37,8 +37,8 @@
 #include "launch/options/man_page.h"
 #include "launch/options/parse.h"
 #include "launch/options/spelling.h"
+#include "launch/out_of_memory.h"
 #include "launch/output.h"
-#include "launch/want_of_memory.h"
 #include "trainer/json_text.h"
 #include "trainer/observers/run_status.h"
 #include "trainer/program_version.h"
@@ -82,10 +82,10 @@ std::string version_json() {
 
 // A failure of several ranks is reported by rank 0, which then ends the job; the others wait this long, so
 // that there is one message, and report only if rank 0 did not.
-constexpr std::chrono::seconds kPatienceForRankZero{3};
+constexpr std::chrono::seconds kRankZeroGracePeriod{3};
 
 // Limit for the final write of status.json, on a disk that may hang.
-constexpr double kLongestLastWord = 5.0;  // seconds
+constexpr double kFinalStatusTimeout = 5.0;  // seconds
 
 bool is_help(const std::string& word) {
   return word == "--help" || word == "-h";
@@ -202,15 +202,15 @@ int dispatch(const std::vector<std::string>& words, const MpiEnvironment& enviro
   const std::vector<Command> commands = all_commands();
   const std::string name = words.empty() ? "help" : words.front();
   const std::vector<std::string> rest(words.begin() + (words.empty() ? 0 : 1), words.end());
-  const bool speaks = environment.rank() == 0;
+  const bool is_rank_zero = environment.rank() == 0;
   if (name == "--version" || name == "version") {
     const bool json = rest == std::vector<std::string>{"--json"};
     if (!json && !rest.empty())
       fail(ExitCode::kUsage, "{} takes --json and nothing else, not '{}'", name, rest.front());
-    if (speaks) write_output(json ? version_json() : version_text());
+    if (is_rank_zero) write_output(json ? version_json() : version_text());
     return 0;
   }
-  if (is_help(name) || name == "help") return speaks ? help_command(commands, rest) : 0;
+  if (is_help(name) || name == "help") return is_rank_zero ? help_command(commands, rest) : 0;
   for (const Command& command : commands) {
     if (command.name == name) return run_command(command, rest, environment, command_line, status);
   }
@@ -223,7 +223,7 @@ struct Failure {
   int code;
   std::string message;  // empty: no message
   std::optional<std::chrono::milliseconds> patience =
-      {};  // patience of this rank; default: kPatienceForRankZero
+      {};  // patience of this rank; default: kRankZeroGracePeriod
 };
 
 Failure describe_current_exception() {
@@ -256,7 +256,7 @@ int report(const Failure& failure, const std::string& command, const MpiEnvironm
   const bool many = environment.size() > 1;
   if (many && (failure.patience || environment.rank() != 0)) {
     end_at_sigterm();  // sent by the launcher after another rank has ended the job
-    std::this_thread::sleep_for(failure.patience.value_or(kPatienceForRankZero));
+    std::this_thread::sleep_for(failure.patience.value_or(kRankZeroGracePeriod));
   }
   if (!failure.message.empty()) {
     const std::string place =
@@ -265,7 +265,7 @@ int report(const Failure& failure, const std::string& command, const MpiEnvironm
     std::fflush(stderr);
   }
   {
-    const Guard guard(kLongestLastWord, {.late = [&] { environment.abort(failure.code); }});
+    const Guard guard(kFinalStatusTimeout, {.late = [&] { environment.abort(failure.code); }});
     status.end(failure.code, failure.message);
   }
   // After training began, a thread may hang in a save, for which the normal end of a process would wait.
@@ -324,7 +324,7 @@ int main(int argc, char** argv) {
   hold_standard_streams();
   const std::string command_line = join_command_line(argc, argv);
   const std::vector<std::string> words(argv + 1, argv + std::max(argc, 1));
-  prepare_for_want_of_memory();
+  install_out_of_memory_handler();
   set_nccl_variables();
   // A write to a closed pipe, or beyond a limit on file size, fails with its reason instead of killing the
   // process.

@@ -16,8 +16,8 @@ namespace {
 // Each chunk packs the table twice, which costs less the longer it is. Its length changes no bit of products
 // that sum in one chain.
 constexpr int64_t kCpuChunkBytes = int64_t{40} << 20;
-constexpr int64_t kLeastCpuChunkRows = 512;
-constexpr int64_t kMostCpuChunkRows = 1024;
+constexpr int64_t kMinCpuChunkRows = 512;
+constexpr int64_t kMaxCpuChunkRows = 1024;
 /// Maximum bytes of logits on CUDA, where small products leave most of the chip idle.
 constexpr int64_t kCudaChunkBytes = int64_t{2} << 30;
 
@@ -33,7 +33,7 @@ int64_t OutputLayer::chunk_rows(const TransformerConfig& config, Device device, 
   const int64_t row_bytes = config.padded_vocab() * static_cast<int64_t>(size_of(dtype));
   if (device == Device::kCpu) {
     const int64_t rows = sums_in_one_chain(dtype) ? kCpuChunkBytes / row_bytes : 0;
-    return std::min(capacity, std::clamp(rows, kLeastCpuChunkRows, kMostCpuChunkRows));
+    return std::min(capacity, std::clamp(rows, kMinCpuChunkRows, kMaxCpuChunkRows));
   }
   const int64_t chunks = std::max<int64_t>(1, (capacity * row_bytes + kCudaChunkBytes - 1) / kCudaChunkBytes);
   constexpr int64_t kTileRows = 128;

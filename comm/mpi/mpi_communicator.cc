@@ -270,8 +270,8 @@ class MpiCommunicator : public Communicator {
   void finish_reductions() override { finish("the sum of gradients"); }
 
   void pass_stop_on() override {
-    VENTRIS_CHECK(!told_stop_, "the other ranks know already");
-    told_stop_ = true;
+    VENTRIS_CHECK(!sent_stop_, "the other ranks know already");
+    sent_stop_ = true;
     for (int other = 0; other < size_; ++other) {
       if (other == rank_) continue;
       MPI_Request request = MPI_REQUEST_NULL;
@@ -282,24 +282,24 @@ class MpiCommunicator : public Communicator {
 
   bool stop_was_passed_on() override {
     while (stop_has_come()) take_stop();
-    return stops_heard_ > 0;
+    return received_stops_ > 0;
   }
 
   void receive_stops(int ranks) override {
     if (ranks == 0) return;  // a message may already have arrived from a rank in its next step
     const auto done = [&] {
       static_cast<void>(stop_was_passed_on());
-      return stops_heard_ + (told_stop_ ? 1 : 0) >= ranks;
+      return received_stops_ + (sent_stop_ ? 1 : 0) >= ranks;
     };
     wait_until(done, "messages of ranks that were asked to stop");
-    told_stop_ = false;
-    stops_heard_ = 0;
+    sent_stop_ = false;
+    received_stops_ = 0;
   }
 
   Attendance call_roll() override {
     const std::vector<bool> present = roll_call_.call();
     const auto first = std::find(present.begin(), present.end(), true) - present.begin();
-    return {.first = first == rank_, .absent = names_of_absent(present, ranks_, rank_)};
+    return {.first = first == rank_, .absent = describe_missing_ranks(present, ranks_, rank_)};
   }
 
   void barrier() override {
@@ -395,7 +395,7 @@ class MpiCommunicator : public Communicator {
 
   void take_stop() {
     check_mpi(MPI_Recv(nullptr, 0, MPI_CHAR, MPI_ANY_SOURCE, kStopTag, comm_, MPI_STATUS_IGNORE), "MPI_Recv");
-    ++stops_heard_;
+    ++received_stops_;
   }
 
   bool test_all() {
@@ -425,8 +425,8 @@ class MpiCommunicator : public Communicator {
   std::vector<RankPlace> ranks_;
   std::vector<int> hosts_;
   std::deque<MpiTreeSum> tree_sums_;  // pending, and those completed since finish()
-  bool told_stop_ = false;
-  int stops_heard_ = 0;  // of other ranks
+  bool sent_stop_ = false;
+  int received_stops_ = 0;  // of other ranks
   Bf16Sum bf16_sum_;
   RollCall roll_call_{comm_};
 };

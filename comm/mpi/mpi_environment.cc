@@ -138,7 +138,7 @@ std::string mpi_library() {
 }
 
 std::unique_ptr<Guard> MpiEnvironment::guard(const char* call) const {
-  const int rank = number_of_launcher({"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID"}, 0);
+  const int rank = launcher_number({"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID"}, 0);
   const auto wait_for_end_of_job = [this](std::chrono::milliseconds longest) {
     const auto begin = std::chrono::steady_clock::now();
     while (std::chrono::steady_clock::now() - begin < longest) {
@@ -151,7 +151,7 @@ std::unique_ptr<Guard> MpiEnvironment::guard(const char* call) const {
     // Only the first rank that waits reports. That ends the job: the launcher, which may take a second for
     // it, sends SIGTERM to the others before their turn.
     wait_for_end_of_job(kTurn * std::min(rank, kTurns));
-    if (a_local_rank_is_gone()) wait_for_end_of_job(kEndOfJob);
+    if (local_rank_exited()) wait_for_end_of_job(kEndOfJob);
     const std::string known = describe_local_ranks();
     std::fputs(
         fmt::format(

@@ -55,8 +55,8 @@ std::vector<bool> RollCall::call() const {
   return present;
 }
 
-std::string names_of_absent(const std::vector<bool>& present, const std::vector<RankPlace>& places,
-                            int mine) {
+std::string describe_missing_ranks(const std::vector<bool>& present, const std::vector<RankPlace>& places,
+                                   int mine) {
   const std::string& here = places[static_cast<size_t>(mine)].host;
   std::vector<std::string> names;
   for (size_t rank = 0; rank < present.size(); ++rank) {

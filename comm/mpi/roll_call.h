@@ -33,6 +33,7 @@ struct RankPlace {
 
 /// "rank 1 on a (pid 7, stopped), which did not arrive", of `places` by rank, for the ranks that are not
 /// `present`; "" if all are. Includes the state of processes on the host of `mine`.
-std::string names_of_absent(const std::vector<bool>& present, const std::vector<RankPlace>& places, int mine);
+std::string describe_missing_ranks(const std::vector<bool>& present, const std::vector<RankPlace>& places,
+                                   int mine);
 
 }  // namespace ventris

@@ -69,7 +69,7 @@ NcclLink::~NcclLink() {
     const std::lock_guard lock(mutex_);
     stopping_ = true;
   }
-  stop_word_.notify_all();
+  state_changed_.notify_all();
   watchdog_.join();
   for (const Mark& mark : marks_) static_cast<void>(cudaEventDestroy(mark.event));
   if (comm_ == nullptr) return;
@@ -168,7 +168,7 @@ void NcclLink::watch(cudaStream_t stream, int64_t step) {
 void NcclLink::abandon() {
   const std::lock_guard lock(mutex_);
   give_up_locked(fmt::format("the sums over the ranks were abandoned on rank {}", rank_));
-  told_ = true;
+  reported_ = true;
 }
 
 void NcclLink::check() {
@@ -207,13 +207,14 @@ void NcclLink::run_watchdog() {
   // A failure to set the device is reported by the calls that follow.
   static_cast<void>(cudaSetDevice(device_));
   std::unique_lock lock(mutex_);
-  while (!stop_word_.wait_for(lock, kPollInterval, [this] { return stopping_; })) {
+  while (!state_changed_.wait_for(lock, kPollInterval, [this] { return stopping_; })) {
     poll_locked();
     poll_marks_locked();
     if (failure_.empty()) continue;
-    stop_word_.wait_for(lock, kGrace, [this] { return stopping_ || told_; });
+    state_changed_.wait_for(lock, kGrace, [this] { return stopping_ || reported_; });
     // A host that has detected the failure first frees graphs and memory, which waits for the device.
-    if (stopping_ || (told_ && stop_word_.wait_for(lock, kGrace, [this] { return stopping_; }))) return;
+    if (stopping_ || (reported_ && state_changed_.wait_for(lock, kGrace, [this] { return stopping_; })))
+      return;
     std::fprintf(stderr, "[rank %d on %s] ventris: error: %s\n", rank_, host_.c_str(), failure_.c_str());
     std::fflush(stderr);
     std::_Exit(static_cast<int>(ExitCode::kUnavailable));
@@ -267,9 +268,9 @@ void NcclLink::give_up_locked(const std::string& what, bool remote) {
 
 void NcclLink::check_locked() {
   if (failure_.empty()) return;
-  if (!told_) {
-    told_ = true;
-    stop_word_.notify_all();
+  if (!reported_) {
+    reported_ = true;
+    state_changed_.notify_all();
     call_roll_locked();
   }
   throw LateRanks(failure_, patience_);

@@ -95,16 +95,16 @@ class NcclLink {
   ncclComm_t comm_ = nullptr;  // null once aborted
   size_t started_ = 0;         // sums that were enqueued, for messages
   size_t last_count_ = 0;
-  std::mutex mutex_;                   // guards all calls of NCCL and the following members
-  std::array<Mark, 2> marks_;          // of watch(): one that is waited for, and the newest
-  size_t watched_ = 0;                 // of marks_
-  WaitClock since_;                    // the watched mark is waited for
-  std::string failure_;                // "" while there is none
-  std::optional<LateSum> late_;        // the failure is this one
-  bool remote_ = false;                // another rank detected it first
-  bool told_ = false;                  // the host has detected the failure
-  bool stopping_ = false;              // the thread must end
-  std::condition_variable stop_word_;  // stopping_ or told_ changed
+  std::mutex mutex_;                       // guards all calls of NCCL and the following members
+  std::array<Mark, 2> marks_;              // of watch(): one that is waited for, and the newest
+  size_t watched_ = 0;                     // of marks_
+  WaitClock since_;                        // the watched mark is waited for
+  std::string failure_;                    // "" while there is none
+  std::optional<LateSum> late_;            // the failure is this one
+  bool remote_ = false;                    // another rank detected it first
+  bool reported_ = false;                  // the host has detected the failure
+  bool stopping_ = false;                  // the thread must end
+  std::condition_variable state_changed_;  // stopping_ or reported_ changed
 
   std::chrono::milliseconds patience_{0};  // of LateRanks, after the roll call
 

@@ -17,7 +17,7 @@ namespace ventris::data {
 
 AtomicFile::AtomicFile(const std::string& path, int64_t expected_bytes)
     : path_(path), expected_bytes_(expected_bytes), size_is_known_(expected_bytes > 0) {
-  check_is_no_other_thing(path_);
+  check_replaceable(path_);
   remove_abandoned(path_);
   const std::string folder = folder_of(path_);
   folder_ = FileHandle(::open(folder.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
@@ -50,7 +50,7 @@ void AtomicFile::create_named() {
   file_ = FileHandle(::open(name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666));
   if (!file_.valid()) fail_creating(errno);
   temporary_ = name;
-  take_rights_of(path_, file_.fd());  // before there are data to read
+  take_permissions_of(path_, file_.fd());  // before there are data to read
   mark_as_being_written(file_.fd());
 }
 
@@ -109,7 +109,7 @@ void AtomicFile::sync() {
 void AtomicFile::commit() {
   sync();
   check_folder();
-  take_rights_of(path_, file_.fd());
+  take_permissions_of(path_, file_.fd());
   take_name();
   committed_ = true;
   if (const int error = sync_folder(folder_of(path_)); error != 0) {

@@ -106,15 +106,15 @@ AtomicFolder::~AtomicFolder() {
   fs::remove_all(temporary_, error);
 }
 
-void AtomicFolder::commit(const std::string& needed, const std::string& mark) {
+void AtomicFolder::commit(const std::string& required, const std::string& mark) {
   const std::vector<std::string> names = names_in(temporary_);
   for (const std::string& name : names) {
     const FileHandle file = open_to_read(temporary_ + "/" + name);
-    if (file.valid()) take_rights_of(path_ + "/" + name, file.fd());
+    if (file.valid()) take_permissions_of(path_ + "/" + name, file.fd());
   }
   struct stat old {};
-  take_rights(opened_.fd(), ::lstat(path_.c_str(), &old) == 0 ? old : made_, 07777);
-  if (!exchange(names)) move_files(names, needed, mark);
+  take_permissions(opened_.fd(), ::lstat(path_.c_str(), &old) == 0 ? old : made_, 07777);
+  if (!exchange(names)) move_files(names, required, mark);
   temporary_.clear();
 }
 
@@ -127,9 +127,10 @@ bool AtomicFolder::exchange(const std::vector<std::string>& names) {
     if (temporary_.starts_with(path_ + "/") || holds_more_than(path_, names)) return false;
     mark_as_being_written(old.fd());  // it gets the temporary name
     if (::renameat2(AT_FDCWD, temporary_.c_str(), AT_FDCWD, path_.c_str(), RENAME_EXCHANGE) != 0) {
-      constexpr std::array kOfThePlace = {EINVAL, ENOSYS, EOPNOTSUPP, EPERM, EACCES, EBUSY};
+      constexpr std::array kUnsupportedErrors = {EINVAL, ENOSYS, EOPNOTSUPP, EPERM, EACCES, EBUSY};
       const int error = errno;
-      if (std::find(kOfThePlace.begin(), kOfThePlace.end(), error) != kOfThePlace.end()) return false;
+      if (std::find(kUnsupportedErrors.begin(), kUnsupportedErrors.end(), error) != kUnsupportedErrors.end())
+        return false;
       fail_publishing("cannot replace the old one", error);
     }
   }
@@ -148,7 +149,7 @@ bool AtomicFolder::exchange(const std::vector<std::string>& names) {
   return true;
 }
 
-void AtomicFolder::move_files(const std::vector<std::string>& names, const std::string& needed,
+void AtomicFolder::move_files(const std::vector<std::string>& names, const std::string& required,
                               const std::string& mark) {
   const auto sync = [&] {
     if (const int error = sync_folder(path_); error != 0) {
@@ -159,21 +160,21 @@ void AtomicFolder::move_files(const std::vector<std::string>& names, const std::
     if (::rename((temporary_ + "/" + name).c_str(), (path_ + "/" + name).c_str()) != 0) {
       fail_publishing(fmt::format("has no {}, so that a mixture of two models is never read, "
                                   "and must be written again: cannot rename {}",
-                                  needed, name),
+                                  required, name),
                       errno);
     }
   };
-  for (const std::string& name : names) check_is_no_other_thing(path_ + "/" + name);
-  if (::unlink((path_ + "/" + needed).c_str()) != 0 && errno != ENOENT) {
-    fail_publishing(fmt::format("cannot be written while the old {} exists", needed), errno);
+  for (const std::string& name : names) check_replaceable(path_ + "/" + name);
+  if (::unlink((path_ + "/" + required).c_str()) != 0 && errno != ENOENT) {
+    fail_publishing(fmt::format("cannot be written while the old {} exists", required), errno);
   }
-  sync();  // no mark of the new files beside the old needed one, also after a loss of power
+  sync();  // no mark of the new files beside the old required one, also after a loss of power
   if (!mark.empty()) move(mark);
   for (const std::string& name : names) {
-    if (name != needed && name != mark) move(name);
+    if (name != required && name != mark) move(name);
   }
   sync();
-  move(needed);
+  move(required);
   sync();
   ::rmdir(temporary_.c_str());
 }

@@ -12,7 +12,7 @@
 
 #include "data/error.h"
 #include "data/io/file_io.h"
-#include "data/io/parallel_pieces.h"
+#include "data/io/parallel_for.h"
 
 namespace ventris::data {
 
@@ -215,7 +215,7 @@ void DigestTree::read(int64_t offset, void* to, int64_t bytes) const {
 }
 
 void DigestTree::check_all(int threads) const {
-  for_pieces(branch_count(), threads, [&](int64_t branch) {
+  parallel_for(branch_count(), threads, [&](int64_t branch) {
     const int64_t begin = std::max(branch * kBranchBytes, kUserBlockBytes);
     std::vector<std::byte> bytes(static_cast<size_t>(std::min((branch + 1) * kBranchBytes, end_) - begin));
     read(begin, bytes.data(), std::ssize(bytes));

@@ -127,16 +127,16 @@ int link_unnamed(int fd, const std::string& path) {
   return ::linkat(AT_FDCWD, path_of(fd).c_str(), AT_FDCWD, path.c_str(), AT_SYMLINK_FOLLOW);
 }
 
-void take_rights(int fd, const struct stat& of, mode_t bits) {
+void take_permissions(int fd, const struct stat& of, mode_t bits) {
   mode_t mode = of.st_mode & bits;
   if (::fchown(fd, of.st_uid, of.st_gid) != 0 && ::fchown(fd, static_cast<uid_t>(-1), of.st_gid) != 0)
     mode = (mode & ~(S_ISGID | 070U)) | (mode & 07U) << 3;
   static_cast<void>(::fchmod(fd, mode));  // a file system may not support modes
 }
 
-void take_rights_of(const std::string& path, int fd) {
+void take_permissions_of(const std::string& path, int fd) {
   struct stat old {};
-  if (::lstat(path.c_str(), &old) == 0 && S_ISREG(old.st_mode)) take_rights(fd, old, 0777);
+  if (::lstat(path.c_str(), &old) == 0 && S_ISREG(old.st_mode)) take_permissions(fd, old, 0777);
 }
 
 int sync_folder(const std::string& folder) {
@@ -151,13 +151,13 @@ ErrorKind kind_of_creating(int error) {
 }
 
 void fail_opening(const std::string& path, int error) {
-  constexpr std::array kOfTheName = {ENOENT, ENOTDIR, EACCES, EPERM, ELOOP, ENAMETOOLONG, EBADF};
-  const bool of_the_name = std::find(kOfTheName.begin(), kOfTheName.end(), error) != kOfTheName.end();
+  constexpr std::array kNameErrors = {ENOENT, ENOTDIR, EACCES, EPERM, ELOOP, ENAMETOOLONG, EBADF};
+  const bool of_the_name = std::find(kNameErrors.begin(), kNameErrors.end(), error) != kNameErrors.end();
   fail(of_the_name ? ErrorKind::kMissingInput : ErrorKind::kIo, "{}: cannot open the file: {}", path,
        system_reason(error));
 }
 
-void check_is_no_other_thing(const std::string& path) {
+void check_replaceable(const std::string& path) {
   struct stat status {};
   // A name of an open file, such as /dev/stdout: replacing it would affect all programs.
   constexpr int kMaxLinks = 40;

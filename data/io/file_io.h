@@ -73,7 +73,7 @@ ErrorKind kind_of_creating(int error);
 
 /// Checks that a file can be renamed to the path: it does not exist or is a regular file. Throws DataError
 /// kCannotCreate for a folder, a device or a pipe.
-void check_is_no_other_thing(const std::string& path);
+void check_replaceable(const std::string& path);
 
 /// A file for reading, not valid if it cannot be opened (see errno). Does not wait for the writer of a pipe:
 /// the caller must check that it is a regular file.
@@ -89,10 +89,10 @@ bool is_folder(const std::string& path);
 
 /// Gives an open file or folder the owner, the group and these bits of the mode of another one, if permitted;
 /// if the group cannot be kept, it gets the permissions of others.
-void take_rights(int fd, const struct stat& of, mode_t bits);
+void take_permissions(int fd, const struct stat& of, mode_t bits);
 /// The same with those of the file at `path`, if it is a regular file, without the set-user-id and
 /// set-group-id bits.
-void take_rights_of(const std::string& path, int fd);
+void take_permissions_of(const std::string& path, int fd);
 
 /// The folder of a path, "." if it has none; and the path without its folder.
 std::string folder_of(const std::string& path);

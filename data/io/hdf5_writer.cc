@@ -253,7 +253,7 @@ const std::string& Hdf5Writer::digest() const {
   return impl_->digest;
 }
 
-void SpoolFile::copy_to(Hdf5Writer& writer, const std::string& name) {
+void TemporaryArray::copy_to(Hdf5Writer& writer, const std::string& name) {
   file_->flush();
   writer.create(name, type_, size());
   constexpr int64_t kPieceBytes = int64_t{1} << 20;

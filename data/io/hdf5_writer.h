@@ -12,7 +12,7 @@
 namespace ventris::data {
 
 /// How the digests of a file are stored (docs/formats.md).
-enum class FileDigest { kOfAll, kTree };
+enum class FileDigest { kFlat, kTree };
 
 /// Writes one HDF5 file of ours, which appears under its name when it is complete and synced
 /// (data/io/atomic_file.h): commit() flushes, fills the 512-byte user block (magic "VENTRIS1", length
@@ -24,7 +24,7 @@ class Hdf5Writer {
  public:
   /// `expected_bytes`, if known, is the size of the whole file, for messages.
   explicit Hdf5Writer(const std::string& path, int64_t expected_bytes = 0,
-                      FileDigest kind = FileDigest::kOfAll);
+                      FileDigest kind = FileDigest::kFlat);
   ~Hdf5Writer();
   Hdf5Writer(const Hdf5Writer&) = delete;
   Hdf5Writer& operator=(const Hdf5Writer&) = delete;
@@ -53,11 +53,11 @@ class Hdf5Writer {
   std::unique_ptr<Impl> impl_;
 };
 
-/// Private to data/. A list of elements that grows on the disk until its length is known, in a file that never gets its name.
-/// Errors: those of AtomicFile, naming the output that it is for.
-class SpoolFile {
+/// Private to data/. A list of elements that grows on the disk until its length is known, in a file that
+/// never gets its name. Errors: those of AtomicFile, naming the output that it is for.
+class TemporaryArray {
  public:
-  SpoolFile(const std::string& output, ElementType type)
+  TemporaryArray(const std::string& output, ElementType type)
       : type_(type),
         width_(static_cast<int64_t>(size_of(type))),
         file_(std::make_unique<AtomicFile>(output)) {

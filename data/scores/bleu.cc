@@ -270,7 +270,7 @@ Text tokenize_international(const Text& text) {
 std::u32string bleu_text(std::string_view line, const BleuOptions& options) {
   Text text = unicode::decode(line);
   if (options.lowercase) text = unicode::lower(text);
-  text.resize(strip_end(text).size());
+  text.resize(rstrip(text).size());
   switch (options.tokenizer) {
     case BleuTokenizer::k13a:
       return tokenize_13a(std::move(text));

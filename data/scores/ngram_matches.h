@@ -12,8 +12,8 @@ namespace ventris::data {
 /// Empties a table of hashes. That of a very long line is replaced: clear() takes time for all its buckets.
 template <typename Table>
 void empty_table(Table& table) {
-  constexpr size_t kMostBuckets = size_t{1} << 14;
-  if (table.bucket_count() > kMostBuckets) {
+  constexpr size_t kMaxBuckets = size_t{1} << 14;
+  if (table.bucket_count() > kMaxBuckets) {
     table = Table();
   } else {
     table.clear();

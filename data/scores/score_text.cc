@@ -5,7 +5,7 @@
 
 namespace ventris::data {
 
-std::u32string_view strip_end(std::u32string_view text) {
+std::u32string_view rstrip(std::u32string_view text) {
   while (!text.empty() && unicode::is_space(text.back())) text.remove_suffix(1);
   return text;
 }

@@ -10,7 +10,7 @@
 namespace ventris::data {
 
 /// Without white space (as of Python's str.split) at the end, as str.rstrip.
-std::u32string_view strip_end(std::u32string_view text);
+std::u32string_view rstrip(std::u32string_view text);
 /// The words of `text` as views of it, as str.split().
 std::vector<std::u32string_view> split_words(std::u32string_view text);
 

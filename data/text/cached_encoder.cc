@@ -44,8 +44,8 @@ namespace {
 constexpr size_t kPlacesPerWord = 2;
 // These bound the memory of all words.
 constexpr size_t kLongestCachedWord = 64;  // bytes
-constexpr size_t kMostIds = 255;
-constexpr size_t kMostCharacters = 1024;  // L of the proof
+constexpr size_t kMaxCachedIds = 255;
+constexpr size_t kMaxCachedCharacters = 1024;  // L of the proof
 // As in SentencePiece.
 constexpr float kUnknownPenalty = 10.0F;
 constexpr double kUserDefinedScore = -0.1;
@@ -122,7 +122,7 @@ bool CachedEncoder::append_word(std::string_view word, std::vector<int32_t>& ids
   } else {
     analyse(word);
   }
-  if (part_.ids.size() <= kMostIds) remember(word, hash);
+  if (part_.ids.size() <= kMaxCachedIds) remember(word, hash);
   return append(part_.ids, part_.weight, part_.limit, ids);
 }
 
@@ -146,7 +146,8 @@ void CachedEncoder::analyse(std::string_view word) {
   const UnigramMargin::Sums sums = margin_->of(normalised_);
   const double limit = (sums.best - sums.second) / (0x1p-22 * std::max(sums.characters, 1U));
   part_.weight = std::nextafter(static_cast<float>(-sums.best), kInfinity);
-  part_.limit = sums.characters <= kMostCharacters ? std::nextafter(static_cast<float>(limit), 0.0F) : 0.0F;
+  part_.limit =
+      sums.characters <= kMaxCachedCharacters ? std::nextafter(static_cast<float>(limit), 0.0F) : 0.0F;
 }
 
 /// What part_ says.

@@ -13,7 +13,7 @@ namespace {
 
 constexpr char32_t kByteBase = 0xDC00;
 /// The letters whose lower case is no other single letter: I with a dot, and sigma, by its place in a word.
-constexpr std::u32string_view kOfContext = U"\u0130\u03A3";
+constexpr std::u32string_view kContextLetters = U"\u0130\u03A3";
 
 UChar32 point(char32_t c) {
   return static_cast<UChar32>(c);
@@ -91,7 +91,7 @@ bool is_han(char32_t c) {
 }
 
 std::u32string lower(std::u32string_view text) {
-  if (text.find_first_of(kOfContext) == std::u32string_view::npos) {
+  if (text.find_first_of(kContextLetters) == std::u32string_view::npos) {
     std::u32string result(text);
     for (char32_t& c : result) c = static_cast<char32_t>(u_tolower(point(c)));
     return result;

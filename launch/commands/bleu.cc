@@ -51,7 +51,7 @@ using Lines = std::vector<std::string>;
 /// Lines without trailing white space, which sacreBLEU's command also removes.
 Lines read_stripped(const std::string& path) {
   Lines lines = read_scored_text(path);
-  for (std::string& line : lines) line = data::unicode::encode(data::strip_end(data::unicode::decode(line)));
+  for (std::string& line : lines) line = data::unicode::encode(data::rstrip(data::unicode::decode(line)));
   return lines;
 }
 

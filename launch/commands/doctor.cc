@@ -24,7 +24,7 @@ int run_doctor(const DoctorCommandOptions& options, Job& job) {
   job.communicator.limit_waits(options.comm_timeout);
   const DoctorReport report =
       examine(job.communicator, job.environment, options.doctor, program_name_and_version());
-  if (job.speaks()) write_output(options.json ? doctor_json(report) + "\n" : doctor_page(report));
+  if (job.is_rank_zero()) write_output(options.json ? doctor_json(report) + "\n" : doctor_page(report));
   return report.problems.empty() ? 0 : static_cast<int>(ExitCode::kUnavailable);
 }
 

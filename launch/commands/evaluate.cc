@@ -40,7 +40,7 @@ struct EvaluateCommandOptions {
 std::vector<std::string> read_texts(const EvaluateCommandOptions& options, Job& job,
                                     std::vector<std::vector<std::string>>& references) {
   std::string packed;
-  if (job.speaks()) {
+  if (job.is_rank_zero()) {
     if (!options.output.empty()) check_can_create(options.output);
     const std::vector<std::string> source = read_text(options.source);
     for (const std::string& path : options.references) {
@@ -100,7 +100,7 @@ int run_evaluate(const EvaluateCommandOptions& options, Job& job) {
   const std::optional<data::MosesLanguage> paper = data::paper_language(options.protocol, bleu);
   std::vector<std::vector<std::string>> references;
   const std::vector<std::string> source = read_texts(options, job, references);
-  if (!options.tokenizer && !paper && job.speaks()) choose_tokenizer(bleu, references.front(), job);
+  if (!options.tokenizer && !paper && job.is_rank_zero()) choose_tokenizer(bleu, references.front(), job);
   const std::unique_ptr<Context> context = make_decoding_context(job, decoding);
   say_if_built_without_cuda(job, decoding.device);
   const ModelSet models(*context, decoding.models, decoding.precision);
@@ -109,7 +109,7 @@ int run_evaluate(const EvaluateCommandOptions& options, Job& job) {
   const auto start = std::chrono::steady_clock::now();
   const std::vector<TranslatedLine> translated = translator.translate(source);
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  if (!job.speaks()) return 0;
+  if (!job.is_rank_zero()) return 0;
 
   std::vector<std::string> hypotheses;
   std::string text;

@@ -127,8 +127,8 @@ struct PrepareCommandOptions {
 };
 
 /// The options of existing tokenizers, beside which those of training one are refused.
-const std::vector<std::string> kOfGiven = {"tokenizer-model", "tokenizer-from", "source-tokenizer-model",
-                                           "target-tokenizer-model"};
+const std::vector<std::string> kGivenTokenizerOptions = {"tokenizer-model", "tokenizer-from",
+                                                         "source-tokenizer-model", "target-tokenizer-model"};
 
 /// A tokenizer of sources needs one of targets, and the other way round.
 void check_both_given(bool source, bool target, const char* what) {
@@ -177,7 +177,7 @@ int run_prepare(PrepareCommandOptions& options, const Job& job) {
   prepare.threads = threads_per_rank(job.environment, prepare.threads);
   const auto start = std::chrono::steady_clock::now();
   const data::PrepareReport report = [&] {
-    PrepareProgressLine line(job.speaks(), options.log_seconds);
+    PrepareProgressLine line(job.is_rank_zero(), options.log_seconds);
     prepare.progress = [&line](const data::PrepareProgress& progress) { line.show(progress); };
     return data::prepare(prepare);
   }();
@@ -349,14 +349,14 @@ Command prepare_command() {
            {"char", data::TokenizerKind::kChar}},
           "Kind of SentencePiece model to train. word: the most frequent words as they are between spaces, at most "
           "--vocab-size, any other is unknown. char: characters.")
-      .excludes = kOfGiven;
+      .excludes = kGivenTokenizerOptions;
   prepare.tokenizer.character_coverage = 0.0;
   Option& coverage = table.number(
       "character-coverage", prepare.tokenizer.character_coverage, {.min = 0.98, .max = 1},
       "Share of the characters of the text that the vocabulary covers. Default: 0.9995 if at least a twentieth of "
       "the characters is Chinese (Han), as in Japanese and Chinese, otherwise 1.");
   coverage.show = [] { return std::string(); };
-  coverage.excludes = kOfGiven;
+  coverage.excludes = kGivenTokenizerOptions;
   table.text("user-symbols", "A,B...", options->user_symbols,
              "Each of these is one token wherever it occurs in the text, such as tags.");
   table.text("control-symbols", "A,B...", options->control_symbols,
@@ -371,7 +371,7 @@ Command prepare_command() {
   table
       .integer("tokenizer-sentences", prepare.tokenizer.max_sentences, {.min = 1, .max = 100000000},
                "Sentences to train the tokenizer on, sampled evenly from the text.")
-      .excludes = kOfGiven;
+      .excludes = kGivenTokenizerOptions;
   table.toggle("lowercase", prepare.tokenizer.lowercase, "Lowercases the text inside the tokenizer.");
   table.toggle("no-normalization", prepare.tokenizer.identity,
                "Does not normalise the characters, for text that is already normalised and tokenised.");

@@ -121,7 +121,7 @@ void PrepareProgressLine::show(const data::PrepareProgress& progress) {
     phase_begin_ = now;
   }
   const double period = live ? kLiveSeconds : log_seconds_;
-  if (!speaks_ || period == 0.0) return;
+  if (!is_rank_zero_ || period == 0.0) return;
   if (!(live && begins) && seconds_between(last_shown_, now) < period) return;
   last_shown_ = now;
   const std::string text = text_of(progress, seconds_between(phase_begin_, now));

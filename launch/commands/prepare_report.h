@@ -19,8 +19,9 @@ std::string prepare_text(const data::PrepareReport& report);
 /// (trainer/observers/live_line.h), elsewhere in a line at each --log-seconds.
 class PrepareProgressLine {
  public:
-  /// Nothing is shown unless it `speaks`.
-  PrepareProgressLine(bool speaks, double log_seconds) : speaks_(speaks), log_seconds_(log_seconds) {}
+  /// Nothing is shown unless it `is_rank_zero`.
+  PrepareProgressLine(bool is_rank_zero, double log_seconds)
+      : is_rank_zero_(is_rank_zero), log_seconds_(log_seconds) {}
   ~PrepareProgressLine() { line_.clear(); }
   PrepareProgressLine(const PrepareProgressLine&) = delete;
   PrepareProgressLine& operator=(const PrepareProgressLine&) = delete;
@@ -30,7 +31,7 @@ class PrepareProgressLine {
  private:
   using Clock = std::chrono::steady_clock;
 
-  const bool speaks_;
+  const bool is_rank_zero_;
   const double log_seconds_;
   LiveLine line_;
   std::string phase_;

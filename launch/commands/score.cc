@@ -27,7 +27,7 @@ struct ScoreCommandOptions {
 /// The lines of a file, read on one rank and sent to all.
 std::vector<std::string> read_on_all_ranks(const std::string& path, Job& job) {
   std::string packed;
-  if (job.speaks()) {
+  if (job.is_rank_zero()) {
     for (const std::string& line : read_text(path)) packed += line + "\n";
   }
   return split_lines(job.communicator.broadcast(packed, 0));
@@ -65,7 +65,7 @@ int run_score(const ScoreCommandOptions& options, Job& job) {
   const std::vector<ScoredPair> scored =
       score_text(*context, job.communicator, models, sources, targets, decoding.search.batch_rows,
                  decoding.search.batch_sentences);
-  if (!job.speaks()) return 0;
+  if (!job.is_rank_zero()) return 0;
 
   CutSentences cut(job, "score", models.longest_sentence());
   const data::Tokenizer& tokenizer = models.tokenizers().target();

@@ -66,7 +66,7 @@ constexpr std::array kFaults = {SIGBUS, SIGSEGV};
 
 // State of the handler, which runs on the faulting thread.
 sem_t fault_came;
-std::atomic<bool> not_of_the_corpus = false;
+std::atomic<bool> corpus_is_intact = false;
 std::array<struct sigaction, kFaults.size()> before;
 
 void restore_actions() {
@@ -75,7 +75,7 @@ void restore_actions() {
 
 /// The thread that reads the corpus waits while another one checks it; if it may continue, the fault occurs
 /// again, with the previous action. A signal sent by a process is not a fault.
-void stand_still(int number, siginfo_t* signal, void*) {
+void hold_faulting_thread(int number, siginfo_t* signal, void*) {
   constexpr int kLookEveryMs = 5;
   if (signal->si_code <= 0) {
     restore_actions();
@@ -83,16 +83,16 @@ void stand_still(int number, siginfo_t* signal, void*) {
     return;
   }
   ::sem_post(&fault_came);
-  while (!not_of_the_corpus) ::poll(nullptr, 0, kLookEveryMs);
+  while (!corpus_is_intact) ::poll(nullptr, 0, kLookEveryMs);
 }
 
 CorpusFaults::CorpusFaults(const std::string& corpus, Job& job, std::string command)
     : watch_(corpus), job_(job), command_(std::move(command)) {
   ::sem_init(&fault_came, 0, 0);
-  not_of_the_corpus = false;
+  corpus_is_intact = false;
   thread_ = std::thread([this] { wait_for_fault(); });
   struct sigaction action {};
-  action.sa_sigaction = stand_still;
+  action.sa_sigaction = hold_faulting_thread;
   action.sa_flags = SA_SIGINFO;
   for (size_t i = 0; i < kFaults.size(); ++i) ::sigaction(kFaults[i], &action, &before[i]);
 }
@@ -116,7 +116,7 @@ void CorpusFaults::wait_for_fault() {
     // The file cannot be read: a disk error.
   }
   restore_actions();
-  not_of_the_corpus = true;
+  corpus_is_intact = true;
 }
 
 void CorpusFaults::end_job(const Error& error) {
@@ -220,12 +220,12 @@ int run_train(TrainCommandOptions& options, Job& job) {
   faults.run(
       [&] { result = ventris::train(*context, job.communicator, train, job.command_line, &job.status); });
   const bool stopped = result.end == TrainEnd::kStoppedOnRequest;
-  if (job.speaks()) {
+  if (job.is_rank_zero()) {
     job.status.end(static_cast<int>(stopped ? ExitCode::kStopped : ExitCode::kDone),
                    fmt::format("{} at step {}", stopped ? "stopped on request" : "trained", result.step));
   }
   if (result.profile) say(job, profile_table(*result.profile));
-  if (job.speaks() && options.json) {
+  if (job.is_rank_zero() && options.json) {
     nlohmann::json object = {{"end", stopped ? "stopped" : "done"},
                              {"step", result.step},
                              {"last_checkpoint", result.last_checkpoint},
@@ -238,7 +238,7 @@ int run_train(TrainCommandOptions& options, Job& job) {
     }
     if (result.profile) object["profile"] = profile_json(*result.profile);
     write_result(job, json_text(object) + "\n");
-  } else if (job.speaks()) {
+  } else if (job.is_rank_zero()) {
     std::string text = fmt::format("{} at step {}; last checkpoint {}\n", stopped ? "stopped" : "trained",
                                    grouped(result.step), result.last_checkpoint);
     if (result.best_step > 0) {
@@ -308,7 +308,7 @@ Command train_command() {
     TrainCommandOptions shown;
     Command table;
     add_train_options(shown, table.options);
-    if (job.speaks()) show_preset(table, options->show_preset, shown.train);
+    if (job.is_rank_zero()) show_preset(table, options->show_preset, shown.train);
     return 0;
   };
   return command;

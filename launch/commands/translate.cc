@@ -179,7 +179,7 @@ int run_translate(TranslateCommandOptions& options, Job& job) {
   const bool one_by_one = options.interactive || ::isatty(STDIN_FILENO) == 1;
   const bool has_prefixes = options.prefix_column || !options.prefix.empty();
   std::optional<Input> input;
-  if (job.speaks()) input.emplace(options);
+  if (job.is_rank_zero()) input.emplace(options);
   DecodingStatistics statistics;
   int64_t sentence = 0;
   while (true) {
@@ -203,10 +203,10 @@ int run_translate(TranslateCommandOptions& options, Job& job) {
       cut.check(fmt::format("line {}", sentence), line.source_tokens);
       cut.check(fmt::format("the prefix of line {}", sentence), line.prefix_tokens);
     }
-    if (job.speaks()) write_output(text);
+    if (job.is_rank_zero()) write_output(text);
   }
   cut.tell_total(sentence);
-  if (options.statistics && job.speaks()) statistics.print();
+  if (options.statistics && job.is_rank_zero()) statistics.print();
   return 0;
 }
 

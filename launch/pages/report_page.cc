@@ -23,7 +23,7 @@ OrderedJson number_or_null(double value) {
 
 /// Columns of values and of the places where they were logged.
 OrderedJson record_json(const MetricsRecord& record, const MetricsSeries& all) {
-  const MetricsSeries series = thinned(record, all, kReportColumns);
+  const MetricsSeries series = downsampled(record, all, kReportColumns);
   OrderedJson steps = OrderedJson::array(), seconds = steps, tokens = steps, times = steps, values = steps;
   for (const MetricsValue& value : series) {
     const MetricsPlace& place = record.place_of(value);
@@ -109,7 +109,7 @@ OrderedJson run_options(const std::vector<RunRecord>& runs) {
 
 }  // namespace
 
-MetricsSeries thinned(const MetricsRecord& record, const MetricsSeries& series, size_t columns) {
+MetricsSeries downsampled(const MetricsRecord& record, const MetricsSeries& series, size_t columns) {
   if (series.size() <= 2 * columns) return series;
   const auto step_of = [&](size_t i) { return static_cast<double>(record.place_of(series[i]).step); };
   const double first = step_of(0);

@@ -15,7 +15,7 @@ inline constexpr size_t kReportColumns = 1500;
 inline constexpr size_t kReportMarks = 500;
 
 /// At most two values for each column of steps, with the first and the last: all of them if they are few.
-MetricsSeries thinned(const MetricsRecord& record, const MetricsSeries& series, size_t columns);
+MetricsSeries downsampled(const MetricsRecord& record, const MetricsSeries& series, size_t columns);
 
 /// One self-contained HTML file with the curves, marks and options of runs, without libraries or network
 /// access. Text of files is shown literally, never interpreted as markup.

@@ -366,7 +366,7 @@ class Docs(unittest.TestCase):
             path, folder = ROOT / name, name.partition("/")[0]
             if folder in PROGRAM and path.suffix in (".cc", ".h", ".cu", ".cuh"):
                 text = path.read_text(encoding="utf-8")
-                if re.search(r"\b(getenv|setenv|number_of_launcher)\(", text):
+                if re.search(r"\b(getenv|setenv|launcher_number)\(", text):
                     found |= dict.fromkeys(re.findall(r'"([A-Z][A-Z0-9]+(?:_\w+)?)=?"', text), name)
             elif path.suffix in (".sh", ".sbatch") and (folder == "launch" or name == "tests/run.sh"):
                 text = path.read_text(encoding="utf-8")

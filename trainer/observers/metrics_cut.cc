@@ -40,7 +40,7 @@ bool is_written_by_validation(const Json& line, int64_t step) {
 
 int64_t cut_metrics(const std::string& path, int64_t last_step, bool validates_last_step) {
   std::error_code error;
-  if (fs::is_other(path, error)) data::check_is_no_other_thing(path);  // a pipe has no end
+  if (fs::is_other(path, error)) data::check_replaceable(path);  // a pipe has no end
   if (fs::is_directory(path, error))
     fail(ExitCode::kIo, "{}: cannot read the file: {}", path, std::strerror(EISDIR));
   errno = 0;

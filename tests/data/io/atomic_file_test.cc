@@ -72,7 +72,7 @@ TEST_F(AtomicFileTest, WorkingDataTakeOneDescriptor) {
     return std::distance(fs::directory_iterator("/proc/self/fd"), fs::directory_iterator());
   };
   const auto before = open_files();
-  const SpoolFile spool(in_folder("corpus.h5"), ElementType::kI32);
+  const TemporaryArray array(in_folder("corpus.h5"), ElementType::kI32);
   EXPECT_EQ(open_files(), before + 1);
   EXPECT_EQ(names(), std::vector<std::string>());
 }

@@ -70,7 +70,7 @@ TEST_F(Hdf5FileTest, AFileThatIsRemovedWhileItIsReadIsReadToItsEnd) {
 TEST_F(Hdf5FileTest, AWrittenFileIsComparedWithItsDigestOfEitherKind) {
   const std::vector<int32_t> tokens(5000, 7);
   const int64_t size = std::ssize(tokens);
-  for (const FileDigest kind : {FileDigest::kOfAll, FileDigest::kTree}) {
+  for (const FileDigest kind : {FileDigest::kFlat, FileDigest::kTree}) {
     const std::string path = in_folder("sample.h5");
     Hdf5Writer writer(path, 0, kind);
     writer.write("/tokens", ElementType::kI32, {&size, 1}, tokens.data());

@@ -28,7 +28,7 @@ class ResumeTest : public ::testing::Test {
   }
 
   ResumePoint find() {
-    Progress progress(/*speaks=*/true, options_);
+    Progress progress(/*is_rank_zero=*/true, options_);
     return find_resume_point(*make_self_communicator(), options_, /*alone=*/true, progress);
   }
 

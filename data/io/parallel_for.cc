@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "data/io/parallel_pieces.h"
+#include "data/io/parallel_for.h"
 
 #include <algorithm>
 #include <atomic>
@@ -10,7 +10,7 @@
 
 namespace ventris::data {
 
-void for_pieces(int64_t pieces, int threads, const std::function<void(int64_t)>& work) {
+void parallel_for(int64_t pieces, int threads, const std::function<void(int64_t)>& work) {
   std::atomic<int64_t> next = 0;
   std::mutex mutex;
   std::exception_ptr failure;

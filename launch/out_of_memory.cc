@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "launch/want_of_memory.h"
+#include "launch/out_of_memory.h"
 
 #include <execinfo.h>
 #include <fmt/core.h>
@@ -29,7 +29,7 @@ std::terminate_handler handler_before = nullptr;
   ::_exit(static_cast<int>(code));
 }
 
-[[noreturn]] void at_the_end_of_memory() {
+[[noreturn]] void terminate_handler() {
   try {
     if (const std::exception_ptr current = std::current_exception()) std::rethrow_exception(current);
   } catch (const std::bad_alloc&) {
@@ -50,8 +50,8 @@ std::terminate_handler handler_before = nullptr;
 
 }  // namespace
 
-void prepare_for_want_of_memory() {
-  handler_before = std::set_terminate(at_the_end_of_memory);
+void install_out_of_memory_handler() {
+  handler_before = std::set_terminate(terminate_handler);
   // The C library loads its unwinder at the first use, and aborts if it cannot.
   void* frame = nullptr;
   ::backtrace(&frame, 1);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "launch/want_of_memory.h"
+#include "launch/out_of_memory.h"
 
 #include <gtest/gtest.h>
 
@@ -21,10 +21,10 @@ void throw_past_the_last_frame(int error) noexcept {
   throw_error(error);
 }
 
-TEST(WantOfMemoryDeathTest, EndsWithTheCodeOfWhatLacks) {
+TEST(OutOfMemoryDeathTest, EndsWithTheCodeOfWhatLacks) {
   ::testing::GTEST_FLAG(death_test_style) = "threadsafe";
   const auto end = [](int error) {
-    prepare_for_want_of_memory();
+    install_out_of_memory_handler();
     throw_past_the_last_frame(error);
   };
   EXPECT_EXIT(end(0), ::testing::ExitedWithCode(70), "out of memory in code that cannot recover");
