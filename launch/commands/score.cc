@@ -87,7 +87,7 @@ int run_score(const ScoreCommandOptions& options, Job& job) {
     cut.check(fmt::format("{}:{}", options.target, i + 1), pair.target_tokens);
   }
   write_output(text);
-  cut.tell_total(std::ssize(scored));
+  cut.tell_total(2 * std::ssize(scored));
   if (tokens > 0) {
     say(job, fmt::format(
                  "{}: {} pairs, {} tokens with end marks, log-probability {:.4f} a token, perplexity {:.4f}",

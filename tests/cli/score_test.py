@@ -73,7 +73,7 @@ class Score(support.CommandLineTest):
         self.assertEqual((result.returncode, len(lines)), (0, 3))
         self.assertEqual(lines[0].split("\t")[1], "1")
         self.assertIn("odd.en:3 has", result.stderr.decode())
-        self.assertIn("1 of 3 sentences were cut", result.stderr.decode())
+        self.assertIn("1 of 6 sentences were cut", result.stderr.decode())
         empty = self.write("empty", "")
         self.assertEqual(self.score(source=empty, target=empty), b"")
 
