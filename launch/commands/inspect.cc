@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <exception>
 #include <filesystem>
 #include <limits>
 #include <memory>
@@ -171,9 +172,8 @@ std::string contents_text(const std::string& path, const std::string& digest,
   for (const Dataset& dataset : datasets) {
     const std::string shape = fmt::format("[{}]", fmt::join(dataset.dimensions, ", "));
     text += fmt::format("{:<{}}  {:<4}  {:<16}", dataset.name, width, name_of(dataset.type), shape);
-    if (dataset.elements > dataset.not_finite) {
+    if (dataset.elements > dataset.not_finite)
       text += fmt::format("{:>13.6g}{:>13.6g}{:>13.6g}", dataset.min, dataset.max, mean_of(dataset));
-    }
     if (dataset.not_finite > 0) text += fmt::format("  {} NaN or Inf", grouped(dataset.not_finite));
     text += "\n";
   }
@@ -262,14 +262,10 @@ Contents contents_of_safetensors(const std::string& path) {
   return contents;
 }
 
-/// Whether a file has a model whose probes can be checked: one of ours with parameters and a configuration.
-bool holds_model(const Contents& contents) {
-  return !contents.config.empty() && parameters_of(contents.datasets) > 0;
-}
-
-/// Checks the output of a model for its probes; returns a description of the check.
+/// Checks the output of a model for its probes; returns a description of the check. "" for a file without the
+/// parameters and the configuration of a model.
 std::string verify_probes(const Contents& contents, const Job& job) {
-  if (!holds_model(contents)) return "";
+  if (contents.config.empty() || parameters_of(contents.datasets) == 0) return "";
   const std::unique_ptr<Context> context = make_context(job, "cpu", 1);
   const std::unique_ptr<LoadedModel> model = load_model(*context, contents.path, DType::kF32);
   if (model->probes.empty()) return ", no probes";
@@ -403,17 +399,23 @@ int inspect_folder(const std::string& path, const InspectCommandOptions& options
   read_best(path);  // refuses a damaged record
   if (checkpoints.empty()) fail(ExitCode::kMissingInput, "{}: has no checkpoint to verify", path);
   int verified = 0;
+  std::exception_ptr failure;  // the first; the others are reported at once
   for (const std::string& checkpoint : checkpoints) {
     try {
       inspect_file(checkpoint, options, job, /*of_run=*/true);
       ++verified;
-    } catch (const data::DataError&) {
-      std::error_code error;
-      if (std::filesystem::symlink_status(checkpoint, error).type() != std::filesystem::file_type::not_found)
-        throw;
-      say(job, checkpoint + ": removed by the run in the meantime");
+    } catch (const std::runtime_error& error) {
+      std::error_code code;
+      if (std::filesystem::symlink_status(checkpoint, code).type() == std::filesystem::file_type::not_found) {
+        say(job, checkpoint + ": removed by the run in the meantime");
+      } else if (failure) {
+        tell_error("ventris inspect", error.what());
+      } else {
+        failure = std::current_exception();
+      }
     }
   }
+  if (failure) std::rethrow_exception(failure);
   if (verified == 0)
     fail(ExitCode::kMissingInput, "{}: the run removed each checkpoint before it was verified; try again",
          path);

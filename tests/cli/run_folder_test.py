@@ -87,6 +87,9 @@ class RunFolder(support.RunTest):
         self.assertEqual(told["config"], json.loads(self.text("looked", "config.json")))
         verified = self.succeed("inspect", self.path("looked"), "--verify").decode()
         self.assertEqual(len(re.findall(r"checkpoint-0000000[24].h5: verified; digest", verified)), 2)
+        for step in (2, 4):  # both are reported
+            self.write(f"looked/checkpoint-{step:08}.h5", self.read(self.checkpoint("looked", step))[:-1])
+        self.refuse(65, "inspect", self.path("looked"), "--verify", says=["checkpoint-00000002.h5", "checkpoint-00000004.h5"])
         status = json.loads(self.text("looked", "status.json"))
         gone = {**status, "state": "running", "exit_code": None, "retryable": None, "pid": 2**22 + 1}
         self.write("looked/status.json", json.dumps(gone))
