@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <cstdint>
+#include <string_view>
 
 #include "launch/output.h"
 #include "trainer/observers/progress_text.h"
@@ -20,8 +21,11 @@ double mean_weight(const data::PrepareCounts& counts) {
 nlohmann::json to_json(const data::PrepareCounts& counts, bool cut) {
   nlohmann::json json = {{"weights_mean", mean_weight(counts)}};
   for (const auto& [name, count] : data::kPrepareCounts) {
-    const bool is_cut = cut && count == &data::PrepareCounts::too_long;
-    json[is_cut ? "cut_too_long" : name] = counts.*count;
+    // The file's names of counts of tokens end with "words".
+    const std::string_view words = "words";
+    std::string key = cut && count == &data::PrepareCounts::too_long ? "cut_too_long" : name;
+    if (key.ends_with(words)) key.replace(key.size() - words.size(), words.size(), "tokens");
+    json[key] = counts.*count;
   }
   return json;
 }

@@ -164,7 +164,7 @@ class PrepareCorpora(support.CommandLineTest):
                 sides = expected[2 * part["first"] : 2 * (part["first"] + part["pairs"])]
                 self.assertEqual(part["source_tokens"], sum(map(len, sides[::2])))
                 self.assertEqual(part["target_tokens"], sum(map(len, sides[1::2])))
-                self.assertEqual(corpus["source_words"], part["source_tokens"])
+                self.assertEqual(corpus["source_tokens"], part["source_tokens"])
                 self.assertEqual(part["longest_target"], max(map(len, sides[1::2])))
             inputs = found[0]["details"]["inputs"] if isinstance(found[0]["details"], dict) else json.loads(found[0]["details"])["inputs"]
             self.assertEqual([(entry["name"], entry["lines"]) for entry in inputs], [("first.en", 100), ("first.de", 100)])

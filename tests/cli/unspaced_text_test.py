@@ -49,8 +49,8 @@ class Unspaced(support.RunTest):
         return json.loads(result.stdout), json.loads(self.read(self.path(name, "config.json"))), result.stderr.decode()
 
     def test_unknown_tokens_are_counted(self):
-        self.assertEqual(self.counts["train"]["unknown_words"], 0)
-        self.assertGreater(self.counts["valid"]["unknown_words"], 0)
+        self.assertEqual(self.counts["train"]["unknown_tokens"], 0)
+        self.assertGreater(self.counts["valid"]["unknown_tokens"], 0)
 
     def test_bleu_of_validations_has_the_words_of_the_language(self):
         chinese, words = self.prepared("zh", *(list(pairs(CHINESE, "{0}{2}{1}。"))[:end] for end in (None, 8)))
