@@ -187,13 +187,16 @@ void check_some_remain(const TrainingCorpus& corpus, const PrepareCounts& counts
   std::string reasons = fmt::format(
       "{} have an empty side, {} are longer than {} tokens, {} have sides of too different length",
       counts.empty, counts.too_long, options.max_length, counts.bad_ratio);
-  if (const int64_t repeated = counts.overlap + counts.duplicate + counts.near_duplicate; repeated > 0) {
+  const int64_t repeated = counts.overlap + counts.duplicate + counts.near_duplicate;
+  if (repeated > 0)
     reasons += fmt::format(", {} overlap with held-out text or repeat earlier pairs", repeated);
-  }
-  fail(ErrorKind::kBadData,
-       "none of the {} training pairs of {} remains: {}. Raise --max-length or --max-length-ratio, or check "
-       "that the files belong together",
-       counts.read, corpus.name, reasons);
+  fail(
+      ErrorKind::kBadData, "none of the {} training pairs of {} remains: {}. {}", counts.read, corpus.name,
+      reasons,
+      repeated > counts.too_long + counts.bad_ratio
+          ? "Check that the training files are not the validation or overlap files, or change --drop-overlap or "
+            "--drop-duplicates"
+          : "Raise --max-length or --max-length-ratio, or check that the files belong together");
 }
 
 /// Files that cannot be read are reported before a tokenizer is trained.

@@ -270,6 +270,8 @@ class PrepareCorpora(support.CommandLineTest):
                 with self.open() as file:
                     self.assertEqual(texts(file), kept)
         self.refused(64, *files, "--overlap-files", held_out, "--tokenizer-model", self.model, says="--drop-overlap")
+        same = ("--train-sets", *valid, "--valid-sets", *valid, "--drop-overlap", "exact", "--tokenizer-model", self.model)
+        self.refused(65, *same, says="change --drop-overlap")
 
     def test_names_and_groups(self):
         files = self.side_files("some", 0, 20)
