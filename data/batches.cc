@@ -88,11 +88,12 @@ class StageDraws {
 
 void check_capacity(const char* side, const char* option, int64_t longest, int64_t tokens, int shards) {
   if (longest > tokens / shards) {
-    fail(ErrorKind::kBadConfiguration,
-         "the longest {} sentence has {} tokens with its end mark, "
-         "but each of the {} shards of a batch of {} {} tokens holds {}: raise {} to at least {}, "
-         "use fewer shards, or prepare the corpus with a smaller --max-length",
-         side, longest, shards, tokens, side, tokens / shards, option, longest * shards);
+    fail(
+        ErrorKind::kBadConfiguration,
+        "the longest {} sentence has {} tokens with its end mark, "
+        "but each of the {} shards of a batch of {} {} tokens holds {}: raise {} to at least {}, "
+        "use fewer shards (--logical-shards, or more --micro-batch-tokens), or prepare the corpus with a smaller --max-length",
+        side, longest, shards, tokens, side, tokens / shards, option, longest * shards);
   }
 }
 

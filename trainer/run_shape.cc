@@ -110,6 +110,14 @@ int resolved_shards(const TrainOptions& options, const ResumePoint& from, int ra
                     const LongestRows& longest) {
   if (options.logical_shards > 0) return options.logical_shards;
   if (from.logical_shards > 0) return from.logical_shards;
+  if (const int64_t rows = std::max(longest.source, longest.target);
+      options.micro_batch_tokens > 0 && options.micro_batch_tokens < rows) {
+    fail(
+        ExitCode::kBadConfiguration,
+        "--micro-batch-tokens is {}, but the longest sentence of {} has {} tokens with its end mark: give at "
+        "least {}, or prepare the corpus with a smaller --max-length",
+        options.micro_batch_tokens, options.corpus, rows, rows);
+  }
   const int64_t max = options.micro_batch_tokens > 0 ? options.micro_batch_tokens
                       : device == Device::kCpu       ? kCpuMicroBatchTokens
                                                      : kCudaMicroBatchTokens;

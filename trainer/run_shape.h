@@ -27,6 +27,7 @@ LongestRows longest_rows(const data::Corpus& corpus);
 /// reduction has more ranks than these, the largest power of two with which each has at least 512, whatever
 /// the number of ranks. If the longest sentences do not fit in one of so many, the reproducible reduction
 /// takes half as many, and so on, as far as micro_batch_tokens permits.
+/// Throws Error(kBadConfiguration) if micro_batch_tokens are fewer than the rows of the longest sentence.
 int resolved_shards(const TrainOptions& options, const ResumePoint& from, int ranks, Device device,
                     const LongestRows& longest);
 /// Communicator::bucket_bytes() of the communicator that sums the gradients of a device.

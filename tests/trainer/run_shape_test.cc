@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "backend/device/error.h"
+
 namespace ventris {
 namespace {
 
@@ -23,6 +25,8 @@ TEST(ResolvedShards, AreTheSmallestMultipleOfTheRanksThatFits) {
   run.micro_batch_tokens = 10000;
   EXPECT_EQ(resolved_shards(run, {}, 1, Device::kCpu, kShort), 3);
   EXPECT_EQ(resolved_shards(run, {}, 1, Device::kCuda, kShort), 3);
+  run.micro_batch_tokens = 99;
+  EXPECT_THROW(resolved_shards(run, {}, 1, Device::kCpu, kShort), Error);
   run.logical_shards = 3;
   EXPECT_EQ(resolved_shards(run, {}, 2, Device::kCpu, kShort), 3);
   EXPECT_EQ(resolved_shards(run, {"checkpoint", 7}, 2, Device::kCpu, kShort), 3);
@@ -68,7 +72,7 @@ TEST(ResolvedShards, OfAReproducibleRunHoldTheLongestSentence) {
     EXPECT_EQ(shards(ranks, 100, 3000), 1) << "which is refused, with the reason";
   }
   run.micro_batch_tokens = 512;
-  EXPECT_EQ(shards(64, 700, 700), 4) << "more tokens than a micro-batch may have";
+  EXPECT_THROW(shards(64, 700, 700), Error) << "more tokens than a micro-batch may have";
 }
 
 }  // namespace
