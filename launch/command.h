@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "launch/options/option_table.h"
+#include "trainer/options/option_table.h"
 
 namespace ventris {
 

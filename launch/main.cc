@@ -39,6 +39,7 @@
 #include "launch/options/spelling.h"
 #include "launch/out_of_memory.h"
 #include "launch/output.h"
+#include "trainer/agreement.h"
 #include "trainer/json_text.h"
 #include "trainer/observers/run_status.h"
 #include "trainer/program_version.h"
@@ -154,26 +155,6 @@ std::string preset_of(const std::vector<std::string>& words) {
   return "";
 }
 
-bool is_path(const Option& option) {
-  return option.placeholder.starts_with("FILE") || option.placeholder.starts_with("DIR") ||
-         option.placeholder.starts_with("PATH");
-}
-
-// Compares a command and its options over the ranks, one by one; paths and threads may differ, but not
-// whether a path is given. Throws Error(kRanksDisagree) naming the option, the rank and both values, on every
-// rank.
-void check_same_command_on_all_ranks(Communicator& communicator, const Command& command) {
-  check_equal_on_all_ranks(communicator, "the command", command.name);
-  for (const Option& option : command.options.options()) {
-    if (option.name == "threads") continue;
-    const std::string value = option.show();
-    check_equal_on_all_ranks(communicator, "option " + option.name,
-                             !is_path(option) ? value
-                             : value.empty()  ? "none"
-                                              : "a path");
-  }
-}
-
 int run_command(const Command& command, const std::vector<std::string>& words,
                 const MpiEnvironment& environment, const std::string& command_line, RunStatus& status) {
   // After "--" follow operands.
@@ -193,7 +174,10 @@ int run_command(const Command& command, const std::vector<std::string>& words,
   }
   const std::unique_ptr<Communicator> communicator = make_communicator(environment);
   Job job{environment, *communicator, command_line, status};
-  if (command.alike_on_ranks) check_same_command_on_all_ranks(*communicator, command);
+  if (command.alike_on_ranks) {
+    check_equal_on_all_ranks(*communicator, "the command", command.name);
+    check_same_options_on_all_ranks(*communicator, command.options);
+  }
   return command.run(job);
 }
 

@@ -4,16 +4,19 @@
 #include <fmt/core.h>
 #include <xxhash.h>
 
-#include <nlohmann/json.hpp>
-#include <set>
+#include <string>
 
 #include "comm/communicator.h"
 #include "data/corpus.h"
-#include "data/io/json_text.h"
-#include "trainer/train_options_json.h"
+#include "trainer/options/train_rows.h"
 
 namespace ventris {
 namespace {
+
+bool is_path(const Option& option) {
+  return option.placeholder.starts_with("FILE") || option.placeholder.starts_with("DIR") ||
+         option.placeholder.starts_with("PATH");
+}
 
 std::string hash_of(const std::string& bytes) {
   return fmt::format("{:016x}", XXH3_64bits(bytes.data(), bytes.size()));
@@ -21,18 +24,24 @@ std::string hash_of(const std::string& bytes) {
 
 }  // namespace
 
+void check_same_options_on_all_ranks(Communicator& communicator, const OptionTable& options) {
+  std::string names;
+  for (const Option& option : options.options()) names += option.name + " ";
+  check_equal_on_all_ranks(communicator, "the names of the options (is it the same program?)", names);
+  for (const Option& option : options.options()) {
+    if (option.has(kOfRank)) continue;
+    const std::string value = option.show();
+    check_equal_on_all_ranks(communicator, "option " + option.name,
+                             !is_path(option) ? value
+                             : value.empty()  ? "none"
+                                              : "a path");
+  }
+}
+
 void check_same_run_on_all_ranks(Communicator& communicator, const TrainOptions& options,
                                  const data::Corpus& corpus) {
-  static const std::set<std::string> kMayDiffer = {"/corpus", "/model_dir", "/threads"};
-  const nlohmann::json flat = flat_options(options);
-  std::string keys;
-  for (const auto& item : flat.items()) keys += item.key() + " ";
-  check_equal_on_all_ranks(communicator, "the names of the options (is it the same program?)", keys);
-  for (const auto& item : flat.items()) {
-    if (kMayDiffer.contains(item.key())) continue;
-    check_equal_on_all_ranks(communicator, "option " + item.key().substr(1),
-                             data::utf8_json_text(item.value()));
-  }
+  check_same_options_on_all_ranks(communicator, TrainRows(options).table);
+  check_equal_on_all_ranks(communicator, "option mix", options.mix);
   const data::TokenizerPair& tokenizers = corpus.tokenizers();
   check_equal_on_all_ranks(communicator, "whether sources and targets share their vocabulary",
                            tokenizers.shared() ? "yes" : "no");

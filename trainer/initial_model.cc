@@ -7,11 +7,11 @@
 #include "backend/device/error.h"
 #include "backend/device/transfer.h"
 #include "data/io/element_type.h"
-#include "trainer/checkpoint/config_json.h"
 #include "trainer/checkpoint/model_files.h"
 #include "trainer/checkpoint/safetensors_model.h"
 #include "trainer/checkpoint/sound_state.h"
 #include "trainer/exchange/import.h"
+#include "trainer/options/model_config.h"
 
 namespace ventris {
 namespace {

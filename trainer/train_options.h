@@ -99,8 +99,10 @@ struct TrainOptions {
 /// The length penalty of the paper, with which validations translate.
 inline constexpr float kValidLengthPenalty = 0.6F;
 
-/// The settings of a preset of the design: tiny, small, base or big. Throws Error(kBadConfiguration) for
-/// another name.
+/// tiny, small, base, big.
+const std::vector<std::string>& preset_names();
+
+/// The settings of a preset of the design. Throws Error(kBadConfiguration) for a name that is none.
 TrainOptions preset_options(const std::string& name);
 
 /// Checks and returns the options of a run on that device. Throws Error(kBadConfiguration) for an invalid

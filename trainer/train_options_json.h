@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 
 #include "trainer/train_options.h"
@@ -10,8 +9,6 @@ namespace ventris {
 
 /// The options of a run as one JSON object with sorted keys (exact round trip).
 std::string to_json(const TrainOptions& options);
-/// The same by path ("/model/d_model"), without nesting; a list is one text.
-nlohmann::json flat_options(const TrainOptions& options);
 /// The same as to_json() in config.json: with `environment` (trainer/run_environment.h), if there is one,
 /// under that key.
 std::string config_json(const TrainOptions& options, const std::string& environment);

@@ -200,8 +200,8 @@ void TrainingRun::rehearse() {
 
 void TrainingRun::describe_run() {
   if (communicator_.rank() != 0) return;
-  warn_of_changed_options(progress_, options_);
-  write_file_atomically(path_of_config(options_.model_dir), config_json(options_, state_.environment) + "\n");
+  const TrainOptions recorded = report_changed_options(progress_, options_, !last_checkpoint_.empty());
+  write_file_atomically(path_of_config(options_.model_dir), config_json(recorded, state_.environment) + "\n");
   write_file_atomically(options_.model_dir + "/command.txt", command_ + "\n");
 }
 

@@ -5,10 +5,10 @@
 #include "comm/communicator.h"
 #include "launch/command.h"
 #include "launch/job.h"
-#include "launch/options/train_option_table.h"
 #include "launch/output.h"
 #include "trainer/checks/doctor.h"
 #include "trainer/program_version.h"
+#include "trainer/train_options.h"
 
 namespace ventris {
 

@@ -9,9 +9,7 @@
 #include "backend/device/error.h"
 #include "launch/command.h"
 #include "launch/job.h"
-#include "launch/options/mix_option.h"
-#include "launch/options/train_option_table.h"
-#include "launch/options/train_option_table_json.h"
+#include "launch/options/train_command_options.h"
 #include "launch/output.h"
 #include "trainer/checks/host_memory.h"
 #include "trainer/checks/training_plan.h"
@@ -174,7 +172,7 @@ int run_plan(PlanCommandOptions& options) {
     fail(ExitCode::kUsage, "--ranks-per-host {} is more than --ranks {}", options.ranks_per_host,
          options.ranks);
   }
-  take_mix(options.train);
+  take_mix(train);
   const PlannedMachine machine = machine_of(options);
   if (train.model_dir.empty()) train.model_dir = ".";  // train would refuse it; plan writes nothing
   const TrainingPlan plan = plan_training(train, machine);
@@ -211,12 +209,6 @@ Command plan_command() {
        "--link 370 --latency 140 --step-ms 1724.3 --fixed-ms 0.75 "
        "--batch-source-tokens 1600000 --batch-target-tokens 1600000",
        "The step of 64 GPUs, from that of one GPU that computes the batch of all:"}};
-  command.common = common_train_options();
-  std::erase_if(command.common, [](const CommonOption& option) {  // a plan does not depend on them
-    return option.name == "valid-metric" || option.name == "patience" || option.name == "log-every";
-  });
-  command.common.insert(command.common.begin(),
-                        {{"ranks", "ranks of the run"}, {"ranks-per-host", "that share its memory; 0: all"}});
   command.exit_codes = {{78, "the run cannot fit; the message says what to change"}};
   OptionTable& table = command.options;
   table.group("Machines");
@@ -240,9 +232,12 @@ Command plan_command() {
       "fixed-ms", options->fixed, {.min = 0, .max = 1e9},
       "Milliseconds of these that every rank repeats whatever its share: gradient norm, Adam and zeroing "
       "in the table of --profile, and launches on CUDA.");
-  add_train_options(options->train, table);
-  command.before_store = [options](const std::string& preset) { take_preset(options->train, preset); };
-  command.options_from_json = train_options_of;
+  add_train_options(options->train, command);
+  std::erase_if(command.common, [](const CommonOption& option) {  // a plan does not depend on them
+    return option.name == "valid-metric" || option.name == "patience" || option.name == "log-every";
+  });
+  command.common.insert(command.common.begin(),
+                        {{"ranks", "ranks of the run"}, {"ranks-per-host", "that share its memory; 0: all"}});
   command.run = [options](Job&) { return run_plan(*options); };
   return command;
 }

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "launch/options/option_table.h"
+#include "trainer/options/option_table.h"
 
 namespace ventris {
 

@@ -21,14 +21,13 @@
 #include "data/io/file_io.h"
 #include "launch/command.h"
 #include "launch/job.h"
-#include "launch/options/mix_option.h"
-#include "launch/options/train_option_table.h"
-#include "launch/options/train_option_table_json.h"
+#include "launch/options/train_command_options.h"
 #include "launch/output.h"
 #include "trainer/checkpoint/run_folder.h"
 #include "trainer/corpus_watch.h"
 #include "trainer/json_text.h"
 #include "trainer/observers/run_status.h"
+#include "trainer/options/train_rows.h"
 #include "trainer/text.h"
 #include "trainer/trainer.h"
 
@@ -147,13 +146,13 @@ void CorpusFaults::run(const std::function<void()>& work) const {
 }
 
 // The options that a preset sets, in the form that --config reads.
-void show_preset(const Command& command, const std::string& name, TrainOptions& train) {
-  train = preset_options(name);
+void show_preset(const std::string& name) {
   std::string text = fmt::format(
       "# The preset {}. A file like this one can be given to --config.\npreset = {}\n", name, name);
   std::string group;
-  for (const Option& option : command.options.options()) {
-    if (!option.from_preset) continue;
+  const TrainRows rows(preset_options(name));
+  for (const Option& option : rows.table.options()) {
+    if (!option.has(kByPreset)) continue;
     if (option.group != group) text += fmt::format("\n# {}\n", group = option.group);
     text += fmt::format("{} = {}\n", option.name, option.show());
   }
@@ -189,7 +188,7 @@ void write_result(const Job& job, const std::string& text) {
 }
 
 /// No input may be overwritten: refuses one that has the name of a file of the run, in its folder.
-void check_inputs(const TrainOptions& train, const std::string& mix) {
+void check_inputs(const TrainOptions& train) {
   const auto check = [&](const char* option, const std::string& input) {
     std::error_code error;  // of a missing file
     if (!is_name_of_run_file(data::without_folder(input)) ||
@@ -203,15 +202,16 @@ void check_inputs(const TrainOptions& train, const std::string& mix) {
   check("corpus", train.corpus);
   if (step_of_checkpoint(train.initial_model) < 0) check("init", train.initial_model);
   for (const std::string& file : train.initial_embeddings) check("init-embeddings", file);
-  if (data::without_folder(mix) != data::without_folder(path_of_config(train.model_dir))) check("mix", mix);
+  if (data::without_folder(train.mix) != data::without_folder(path_of_config(train.model_dir)))
+    check("mix", train.mix);
 }
 
 int run_train(TrainCommandOptions& options, Job& job) {
   TrainOptions& train = options.train;
   if (train.corpus.empty()) fail(ExitCode::kUsage, "--corpus is required; 'ventris prepare' makes one");
   if (train.model_dir.empty()) fail(ExitCode::kUsage, "--model-dir is required: the folder for checkpoints");
-  check_inputs(train, options.mix);
-  take_mix(options);
+  check_inputs(train);
+  take_mix(train);
   job.communicator.limit_waits(train.comm_timeout);
   const std::unique_ptr<Context> context = make_context(job, train.device, train.threads);
   say_if_built_without_cuda(job, train.device);
@@ -280,6 +280,7 @@ Command train_command() {
       "save a checkpoint, between two micro-batches, and end the program with exit code 75; "
       "a second Ctrl-C ends it immediately. The same command resumes from there and reaches "
       "the same parameters, bit for bit, as an uninterrupted run on the same number of ranks. "
+      "It refuses another value of an option that is marked 'fixed' below, and does not read those for new runs. "
       "mpirun forwards SIGUSR1 to the ranks, and launch/supervise.sh converts the other signals to SIGUSR1."};
   command.examples = {
       {"train --corpus corpus.h5 --model-dir model --preset tiny", "One process:"},
@@ -293,22 +294,16 @@ Command train_command() {
                         {75, "stopped on request, checkpoint saved; start again to resume"},
                         {76, "the ranks disagree on program, options, corpus or parameters"},
                         {77, "training diverged: NaN or Inf in ten steps, or in a state to save"}};
-  command.common = common_train_options();
   command.many_ranks = true;
   command.options.group("Preset");
   command.options
       .choice("show-preset", options->show_preset, preset_names(),
               "Prints the settings of a preset in the format of --config, and ends.")
       .show = [] { return std::string(); };
-  add_train_options(*options, command.options);
-  command.before_store = [options](const std::string& preset) { take_preset(*options, preset); };
-  command.options_from_json = train_options_of;
+  add_train_options(*options, command);
   command.run = [options](Job& job) {
     if (options->show_preset.empty()) return run_train(*options, job);
-    TrainCommandOptions shown;
-    Command table;
-    add_train_options(shown, table.options);
-    if (job.is_rank_zero()) show_preset(table, options->show_preset, shown.train);
+    if (job.is_rank_zero()) show_preset(options->show_preset);
     return 0;
   };
   return command;

@@ -5,7 +5,7 @@
 
 #include "data/scores/bleu.h"
 #include "data/scores/metric.h"
-#include "launch/options/option_table.h"
+#include "trainer/options/option_table.h"
 
 namespace ventris {
 

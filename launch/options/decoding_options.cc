@@ -72,7 +72,7 @@ void add_machine_options(DecodingOptions& decoding, OptionTable& table) {
                "Device to compute on. cuda: an NVIDIA GPU for each rank. auto: CUDA if every rank has it, "
                "else the CPU; under mpirun or Slurm an error if the job has GPUs that it cannot use.");
   table.integer("threads", decoding.threads, {.min = 0, .max = 1024},
-                "CPU threads per rank; 0: its share of the available cores.");
+                "CPU threads per rank; 0: its share of the available cores.", kOfRank);
 }
 
 std::unique_ptr<Context> make_decoding_context(const Job& job, const DecodingOptions& decoding) {

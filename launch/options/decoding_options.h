@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "backend/ops/packed_gemm.h"
-#include "launch/options/option_table.h"
 #include "model/search/beam_search.h"
+#include "trainer/options/option_table.h"
 
 namespace ventris {
 

@@ -9,8 +9,8 @@ constexpr size_t kWidth = 80;
 
 std::string default_of(const Option& option) {
   if (option.required) return "required";
-  if (option.arity == Arity::kSwitch && !option.from_preset) return "";
-  if (option.from_preset) return "default: that of the preset";
+  if (option.arity == Arity::kSwitch && !option.has(kByPreset)) return "";
+  if (option.has(kByPreset)) return "default: that of the preset";
   const std::string value = option.show();
   return value.empty() ? "" : "default: " + value;
 }
@@ -50,8 +50,9 @@ std::string title_of(const Option& option) {
 
 std::string notes_of(const Option& option) {
   std::string notes = option.limits;
-  const std::string standard = default_of(option);
-  if (!standard.empty()) notes += (notes.empty() ? "" : "; ") + standard;
+  const char* const on_resume = option.has(kFixed) ? "fixed" : option.has(kNewRun) ? "new runs only" : "";
+  for (const std::string& note : {default_of(option), std::string(on_resume)})
+    if (!note.empty()) notes += (notes.empty() ? "" : "; ") + note;
   return notes;
 }
 

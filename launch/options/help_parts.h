@@ -17,7 +17,7 @@ std::string wrapped(const std::string& text, size_t indent, size_t hanging = 0, 
 
 /// "-b, --beam-size N".
 std::string title_of(const Option& option);
-/// "at least 1; default: 4", or "".
+/// "at least 1; default: 4; fixed", or "".
 std::string notes_of(const Option& option);
 /// The groups of the options in their order.
 std::vector<std::string> groups_of(const Command& command);

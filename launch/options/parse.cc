@@ -168,20 +168,23 @@ FileOptions parse_file(const Command& command, const std::string& path) {
   }
 }
 
+/// `file`: of --config; empty for the command line.
+void store(const Option& option, const std::vector<std::string>& values, const std::string& file) {
+  const std::string where = option.operand ? option.name
+                            : file.empty() ? "--" + option.name
+                                           : fmt::format("{}: {}", file, option.name);
+  if (values.empty() && option.arity != Arity::kSwitch) fail(ExitCode::kUsage, "{} needs a value", where);
+  try {
+    option.store(values, where);
+  } catch (const OptionError& error) {
+    fail(file.empty() ? ExitCode::kUsage : ExitCode::kBadConfiguration, "{}", error.what());
+  }
+}
+
 void store(const Command& command, const Values& values, const std::string& file) {
   for (const Option& option : command.options.options()) {
     const auto found = values.find(option.operand ? kOperandKey : option.name);
-    if (found == values.end()) continue;
-    const std::string where = option.operand ? option.name
-                              : file.empty() ? "--" + option.name
-                                             : fmt::format("{}: {}", file, option.name);
-    if (found->second.empty() && option.arity != Arity::kSwitch)
-      fail(ExitCode::kUsage, "{} needs a value", where);
-    try {
-      option.store(found->second, where);
-    } catch (const OptionError& error) {
-      fail(file.empty() ? ExitCode::kUsage : ExitCode::kBadConfiguration, "{}", error.what());
-    }
+    if (found != values.end()) store(option, found->second, file);
   }
 }
 
@@ -195,7 +198,7 @@ Values values_of_preset(const Command& command, const std::string& preset) {
   command.before_store(preset);
   Values values;
   for (const Option& option : command.options.options()) {
-    if (option.from_preset) values[option.name] = {option.show()};
+    if (option.has(kByPreset)) values[option.name] = {option.show()};
   }
   return values;
 }
@@ -206,6 +209,7 @@ void check_preset(const Command& command, const Values& flags, const FileOptions
   const std::string wanted = given_text(flags, "preset");
   const std::string in_file = given_text(file.values, "preset");
   if (wanted.empty() || in_file.empty() || wanted == in_file || !command.before_store) return;
+  store(*command.options.find("preset"), {wanted}, "");  // refused if it is none
   const Values of_file = values_of_preset(command, in_file);
   for (const auto& [name, value] : values_of_preset(command, wanted)) {
     if (value != of_file.at(name) && !file.values.contains(name) && !flags.contains(name)) return;

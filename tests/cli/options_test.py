@@ -199,6 +199,7 @@ class ConfigurationFile(support.CommandLineTest):
             self.refuse(66, command, "--config", few, *files, "--preset", "tiny", says="none.h5")
         run = ("train", "--config", GOLDEN_CONFIG, *files)
         self.refuse(64, *run, "--preset", "big", says=["--preset big has no effect", GOLDEN_CONFIG, "the preset tiny"])
+        self.refuse(64, *run, "--preset", "huge", says=["--preset", "tiny, small, base, big"])
         self.refuse(66, *run, says="none.h5")
 
     def test_a_run_may_have_options_without_effect(self):

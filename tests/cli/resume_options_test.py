@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""docs/determinism.md says of every option of train whether it may change when a run is resumed; the program agrees."""
+"""docs/commands.md says of every option of train whether it may change when a run is resumed; the program agrees."""
 
+import json
 import os
 import re
 import shutil
@@ -41,8 +42,6 @@ TOGETHER = {
 # How a refusal names what differs, where not as the option.
 NAMES = {
     "corpus": "a corpus of digest",
-    "positions": "--positions its default, but this run has",
-    "output-bias": "--output-bias its default, but this run has",
 }
 
 
@@ -60,27 +59,17 @@ class ResumeOptions(support.CommandLineTest):
         cls.given = dict(zip(support.TINY_MODEL[::2], support.TINY_MODEL[1::2]))
         cls.given.update({"--preset": "tiny", "--max-steps": "1", "--logical-shards": "2", "--corpus": cls.corpus, "--mix": plan})
 
-    def documented(self):
-        """The sets of options that must stay and that may change."""
-        with open(os.path.join(support.SOURCE_DIR, "docs", "determinism.md"), encoding="utf-8") as file:
-            text = file.read().split("## What may change when a run is resumed\n", 1)[1].split("\n## ")[0]
-        tables = re.findall(r"^\| (must stay|may change) \| options \|\n\|.*\n((?:\|.*\n)+)", text, re.MULTILINE)
-        self.assertEqual([heading for heading, _ in tables], ["must stay", "may change"])
-        lists = [re.findall(r"`--([a-z0-9-]+)`", rows) for _, rows in tables]
-        for options in lists:
-            self.assertEqual(len(options), len(set(options)))
-        return [set(options) for options in lists]
-
     def options(self):
-        """The options of train: name, what it takes, and its value in these runs."""
+        """The options of train: name, what it takes, its value in these runs, and whether it is fixed or only for new runs."""
         reference = self.succeed("help", "--markdown").decode()
         section = re.split(r"^## ", reference.split("\n## ventris train\n", 1)[1], maxsplit=1, flags=re.MULTILINE)[0]
         preset = dict(re.findall(r"^(\S+) = (.*)$", self.succeed("train", "--show-preset", "tiny").decode(), re.M))
         found = {}
         for name, takes, text in re.findall(r"^\| `--(\S+?)(?: ([^`]+))?` \| (.*) \|$", section, re.MULTILINE):
-            default = re.search(r"default: ([^*;]+)\*", text)
+            default = re.search(r"default: ([^*;]+)(?:;|\*)", text)
             value = self.given.get("--" + name) or preset.get(name) or (default[1] if default else "")
-            found[name] = (takes.replace("\\|", "|"), value)
+            mark = re.search(r"(?:\*|; )(fixed|new runs only)\*$", text)
+            found[name] = (takes.replace("\\|", "|"), value, mark[1] if mark else "")
         return found
 
     def another_value(self, name, takes, value, run):
@@ -100,36 +89,43 @@ class ResumeOptions(support.CommandLineTest):
         self.assertIn(takes, ("X", "ALPHA"), name)
         return [f"--{name}", str(float(value) / 2 or 0.5)]
 
-    def test_every_option_is_in_the_right_list(self):
-        must_stay, may_change = self.documented()
+    def test_every_option_has_the_right_mark(self):
         options = self.options()
-        self.assertEqual(must_stay & may_change, set())
-        self.assertEqual(must_stay | may_change | OF_OTHERS | OF_NO_RUN, set(options))
-        self.assertFalse((must_stay | may_change) & (OF_OTHERS | OF_NO_RUN))
+        self.assertGreater(len([name for name, (_, _, mark) in options.items() if mark == "fixed"]), 30)
 
         def words(folder, *changed):
             kept = [word for pair in self.given.items() if pair[0] not in changed for word in pair]
             return ["train", "--model-dir", folder, *kept, *changed]
 
+        def recorded(folder, name):
+            with open(os.path.join(folder, "config.json"), encoding="utf-8") as file:
+                return json.load(file)[name.replace("-", "_")]
+
         run = self.path("run")
         self.succeed(*words(run))
-        for name, (takes, value) in options.items():
+        for name, (takes, value, mark) in options.items():
             if name in OF_OTHERS | OF_NO_RUN:
                 continue
             with self.subTest(option=name):
                 copy = self.path(name)
                 shutil.copytree(run, copy)
                 changed = () if name == "model-dir" else self.another_value(name, takes, value, copy)
+                if mark == "new runs only":  # a run that has nothing to do is silent
+                    changed += ["--max-steps", "2"]
                 result = support.run(*words(copy, *changed))
                 message = result.stderr.decode()
+                if mark == "new runs only":
+                    self.assertEqual(recorded(copy, name), recorded(run, name))
                 shutil.rmtree(copy)
-                if name in must_stay:
+                if mark == "fixed" or name == "corpus":
                     self.assertEqual(result.returncode, 78, message)
                     key = NAMES.get(name, "--" + name)
                     self.assertIn(f"checkpoint-00000001.h5 was written with {key} ", message)
                 else:
                     self.assertEqual(result.returncode, 0, message)
                     self.assertRegex(message, "resuming from |nothing to do: ")
+                    unread = re.search(f"without effect on one that resumes: .*--{name}\\b", message)
+                    self.assertEqual(unread is not None, mark == "new runs only", message)
 
 
 if __name__ == "__main__":

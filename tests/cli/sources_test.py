@@ -59,12 +59,13 @@ ROOMS = {
     },
     "trainer": {
         # The run calls all of them, and they read its options, its progress and what it measures.
-        "": {"checkpoint", "exchange/import.h", "observers", "validation"},
-        "checkpoint": {"divergence.h", "optimizer.h", "run_environment.h", "train_options.h", "train_options_json.h",
+        "": {"checkpoint", "exchange/import.h", "observers", "options", "validation"},
+        "checkpoint": {"divergence.h", "optimizer.h", "options", "run_environment.h", "train_options.h", "train_options_json.h",
                        "observers/progress.h", "validation/validation_metric.h"},
+        "options": {"schedule.h", "train_options.h"},  # what the rows are of
         "validation": {"inference", "batch_feed.h", "signals.h", "train_options.h", "checkpoint/model_files.h", "observers/metrics.h"},
         "observers": {"run_shape.h", "schedule_options.h", "signals.h", "train_options.h", "train_options_json.h", "train_profile.h",
-                      "checkpoint", "exchange/export_limits.h", "validation"},
+                      "checkpoint", "exchange/export_limits.h", "options", "validation"},
         "inference": {"checkpoint"},
         "exchange": {"checkpoint"},
         "checks": {"", "validation/validation.h"},

@@ -3,7 +3,7 @@
 #include "launch/command.h"
 #include "launch/options/parse.h"
 #include "tests/fuzz/harness.h"
-#include "trainer/checkpoint/config_json.h"
+#include "trainer/options/model_config.h"
 
 namespace ventris::fuzz {
 

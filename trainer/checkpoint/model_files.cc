@@ -7,8 +7,8 @@
 #include "backend/device/error.h"
 #include "data/io/atomic_file.h"
 #include "data/io/file_io.h"
-#include "trainer/checkpoint/config_json.h"
 #include "trainer/checkpoint/run_folder.h"
+#include "trainer/options/model_config.h"
 
 namespace ventris {
 

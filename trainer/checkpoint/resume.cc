@@ -52,9 +52,9 @@ ResumePoint resume_point_in(const data::Hdf5Reader& reader) {
   if (reader.has_attribute("/", kSignature)) {
     point.valid_metric = reader.string_attribute("/", "valid_metric");
     const std::string signature = reader.string_attribute("/", kSignature);
-    point.precision = precision_of_signature(signature);
-    point.begin_embedding = begin_embedding_of_signature(signature);
-    point.tie = tie_of_signature(signature);
+    point.precision = precision_named(option_in_signature(signature, "precision"));
+    point.begin_embedding = option_in_signature(signature, "begin-embedding");
+    point.tie = option_in_signature(signature, "tie");
   }
   if (reader.has_attribute("/", kMixAttribute)) {
     point.mix = reader.string_attribute("/", kMixAttribute);

@@ -1,146 +1,71 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/checkpoint/resume_signature.h"
 
-#include <fmt/ranges.h>
-
 #include <algorithm>
+#include <map>
 #include <sstream>
-#include <string_view>
-#include <utility>
-#include <vector>
 
 #include "backend/device/error.h"
-#include "trainer/checkpoint/config_json.h"
+#include "trainer/options/model_config.h"
+#include "trainer/options/train_rows.h"
 
 namespace ventris {
 namespace {
 
-constexpr std::string_view kPrecision = "precision";
-constexpr std::string_view kTieKey = "tie";  // no line: all
+using Signature = std::map<std::string, std::string>;
 
-using Signature = std::vector<std::pair<std::string, std::string>>;
-
-/// Lines of options without their default, with the option and its value.
-struct ToldOption {
-  std::string_view key;
-  std::string_view option;
-  std::string_view value;
-};
-constexpr const char* kBeginEmbedding = "--begin-embedding";
-constexpr const char* kLearned = "learned";  // no line
-constexpr ToldOption kToldOptions[] = {{"zero_word", kBeginEmbedding, "zero"},
-                                       {"zero_start", kBeginEmbedding, "none"},
-                                       {"marian_positions", "--positions", "marian"},
-                                       {"learned_positions", "--positions", "learned"},
-                                       {"output_bias", "--output-bias", "yes"}};
-
-const ToldOption* told_option(std::string_view key) {
-  const auto* found = std::find_if(std::begin(kToldOptions), std::end(kToldOptions),
-                                   [&](const ToldOption& told) { return told.key == key; });
-  return found == std::end(kToldOptions) ? nullptr : found;
-}
-
-/// A line of an option with its default is none.
 Signature parse_signature(const std::string& text) {
-  Signature lines;
-  std::istringstream from(text);
-  for (std::string line; std::getline(from, line);) {
+  Signature values;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
     const size_t colon = std::min(line.find(": "), line.size());
-    const std::string key = line.substr(0, colon);
-    const std::string value = line.substr(std::min(colon + 2, line.size()));
-    if (told_option(key) == nullptr || value != "false") lines.emplace_back(key, value);
+    values[line.substr(0, colon)] = line.substr(std::min(colon + 2, line.size()));
   }
-  return lines;
+  return values;
 }
 
-/// The option of a key, such as "--d-model" of "d_model"; the sizes of vocabularies follow from the corpus.
-std::string option_of(const std::string& key) {
-  if (const ToldOption* told = told_option(key)) return std::string(told->option);
-  if (key == "vocab_size" || key == "source_vocab_size") return key;
-  std::string option = "--" + key;
-  std::replace(option.begin(), option.end(), '_', '-');
-  return option;
-}
-
-/// The value of the option of `key`, as text.
-std::string told_value(const Signature& lines, const std::string& key) {
-  const ToldOption* option = told_option(key);
-  for (const auto& [name, value] : lines) {
-    const ToldOption* told = told_option(name);
-    if (option != nullptr && told != nullptr && told->option == option->option)
-      return std::string(told->value);
-    if (option == nullptr && name == key) return value.empty() ? "none" : value;
-  }
-  if (key == kTieKey) return name_of(Tie::kAll);
-  if (key == "activation") return name_of(Activation::kRelu);
-  if (key == "activation_dropout" || key == "weight_decay") return "0";
-  return option != nullptr ? option->option == kBeginEmbedding ? kLearned : "its default" : "none";
+std::vector<Option> fixed_rows(TrainRows& rows) {
+  add_vocabulary_rows(rows.options.model, rows.table);
+  std::vector<Option> fixed;
+  std::ranges::copy_if(rows.table.options(), std::back_inserter(fixed),
+                       [](const Option& row) { return row.has(kFixed); });
+  return fixed;
 }
 
 }  // namespace
 
 std::string resume_signature(const TrainOptions& options) {
-  std::string lines = lines_of(options.model);
-  lines += fmt::format("batch_source_tokens: {}\nbatch_target_tokens: {}\nlogical_shards: {}\nseed: {}\n",
-                       options.batch_source_tokens, options.batch_target_tokens, options.logical_shards,
-                       options.seed);
-  lines +=
-      fmt::format("beta1: {}\nbeta2: {}\nadam_epsilon: {}\n{}: {}\ngradient_dtype: {}\nreduction: {}\n",
-                  options.beta1, options.beta2, options.adam_epsilon, kPrecision, name_of(options.precision),
-                  name_of(options.gradient_dtype), name_of(options.reduction));
-  for (const auto& [key, alpha] : {std::pair("sample_source", options.sample_source),
-                                   std::pair("sample_target", options.sample_target)}) {
-    if (alpha > 0.0) lines += fmt::format("{}: {}\n", key, alpha);
-  }
-  if (options.weight_decay > 0.0) lines += fmt::format("weight_decay: {}\n", options.weight_decay);
-  if (options.ema > 0.0) lines += fmt::format("ema: {}\n", options.ema);
-  if (!options.mix.empty()) lines += "mix: a plan\n";
-  if (!options.freeze.empty()) lines += fmt::format("freeze: {}\n", fmt::join(options.freeze, " "));
+  TrainRows rows(options);
+  std::string lines;
+  for (const Option& row : fixed_rows(rows)) lines += row.name + ": " + row.show() + "\n";
   return lines;
 }
 
-Precision precision_of_signature(const std::string& signature) {
-  for (const auto& [key, value] : parse_signature(signature)) {
-    if (key == kPrecision) return precision_named(value);
-  }
-  return Precision::kAuto;
+std::string option_in_signature(const std::string& signature, const std::string& name) {
+  return parse_signature(signature)[name];
 }
 
-std::string begin_embedding_of_signature(const std::string& signature) {
-  for (const auto& [key, value] : parse_signature(signature)) {
-    const ToldOption* told = told_option(key);
-    if (told != nullptr && told->option == kBeginEmbedding) return std::string(told->value);
-  }
-  return kLearned;
-}
-
-std::string tie_of_signature(const std::string& signature) {
-  return told_value(parse_signature(signature), std::string(kTieKey));
-}
-
-void refuse_other_option(const std::string& path, const std::string& key, const std::string& theirs,
+void refuse_other_option(const std::string& path, const std::string& option, const std::string& theirs,
                          const std::string& ours) {
-  const std::string same = key.ends_with("vocab_size") ? "corpus" : "option";
+  const auto shown = [](const std::string& value) { return value.empty() ? "none" : value; };
   fail(ExitCode::kBadConfiguration,
        "{} was written with {} {}, but this run has {}. "
        "Give the same {}, or another --model-dir to start from the beginning",
-       path, key, theirs, ours, same);
+       path, option, shown(theirs), shown(ours), option.starts_with("--") ? "option" : "corpus");
 }
 
 void check_same_signature(const std::string& path, const std::string& theirs, const std::string& ours) {
-  if (theirs == ours) return;
-  const Signature have = parse_signature(theirs);
+  Signature have = parse_signature(theirs);
   const Signature want = parse_signature(ours);
-  for (const Signature* lines : {&have, &want}) {
-    for (const auto& [key, value] : *lines) {
-      const auto there = [&, &name = key, &text = value](const Signature& all) {
-        return std::find(all.begin(), all.end(), std::pair(name, text)) != all.end();
-      };
-      if (there(have) && there(want)) continue;
-      refuse_other_option(path, option_of(key), told_value(have, key), told_value(want, key));
-    }
+  TrainRows defaults;
+  for (const Option& row : fixed_rows(defaults)) {
+    have.try_emplace(row.name, row.show());
+    const std::string& value = want.at(row.name);
+    if (have[row.name] != value)
+      refuse_other_option(path, (row.help.empty() ? "" : "--") + row.name, have[row.name], value);
+    have.erase(row.name);
   }
-  refuse_other_option(path, "options", "in another order", "their own");
+  for (const auto& [name, value] : have) refuse_other_option(path, "--" + name, value, "no such option");
 }
 
 }  // namespace ventris

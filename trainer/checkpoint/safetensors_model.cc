@@ -15,9 +15,9 @@
 #include "data/io/atomic_file.h"
 #include "data/io/file_io.h"
 #include "data/io/safetensors.h"
-#include "trainer/checkpoint/config_json.h"
 #include "trainer/checkpoint/model_arrays.h"
 #include "trainer/checkpoint/parameter_digest.h"
+#include "trainer/options/model_config.h"
 
 namespace ventris {
 namespace {

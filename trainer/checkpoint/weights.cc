@@ -12,11 +12,11 @@
 #include "data/io/hdf5_reader.h"
 #include "data/io/hdf5_writer.h"
 #include "model/transformer_parameters.h"
-#include "trainer/checkpoint/config_json.h"
 #include "trainer/checkpoint/model_arrays.h"
 #include "trainer/checkpoint/model_files.h"
 #include "trainer/checkpoint/parameter_digest.h"
 #include "trainer/checkpoint/safetensors_model.h"
+#include "trainer/options/model_config.h"
 #include "trainer/text.h"
 
 namespace ventris {

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <set>
 
 #include "backend/cpu/gemm_onednn.h"
@@ -18,11 +19,11 @@
 #include "data/batches.h"
 #include "data/io/atomic_file.h"
 #include "data/io/file_io.h"
-#include "data/io/json_text.h"
 #include "data/scores/unspaced_text.h"
 #include "trainer/checkpoint/run_folder.h"
 #include "trainer/exchange/export_limits.h"
 #include "trainer/observers/progress.h"
+#include "trainer/options/train_rows.h"
 #include "trainer/run_shape.h"
 #include "trainer/schedule_options.h"
 #include "trainer/text.h"
@@ -171,13 +172,23 @@ void warn_of_differing_products(Progress& progress, const std::vector<std::strin
       fmt::join(libraries, " on some ranks and by ")));
 }
 
-/// flat_options() by the options of the command line where one has several members.
-nlohmann::json told_options(const TrainOptions& options) {
-  nlohmann::json values = flat_options(options);
-  for (const char* key : {"/model/learned_positions", "/model/marian_positions"}) values.erase(key);
-  const TransformerConfig& model = options.model;
-  values["/positions"] = model.learned_positions ? "learned" : model.marian_positions ? "marian" : "paper";
-  return values;
+/// The value of an option, on one line.
+std::string value_of(const Option& row) {
+  const std::string value = row.show();
+  if (value.find('\n') != std::string::npos) return fmt::format("\"{}\"", stages_text(value));
+  return value.empty() ? "none" : value;
+}
+
+/// The options of the last start in the run folder; none if it cannot be read, which is reported.
+std::optional<TrainOptions> last_options(Progress& progress, const std::string& folder) {
+  if (!data::is_there(path_of_config(folder))) return std::nullopt;
+  try {
+    return recorded_options(folder);
+  } catch (const std::exception& error) {
+    progress.warning(
+        fmt::format("the options that changed since the last start are unknown: {}", error.what()));
+    return std::nullopt;
+  }
 }
 
 }  // namespace
@@ -221,38 +232,43 @@ void report_start(Progress& progress, Communicator& communicator, Context& conte
     progress.warning("the corpus has no validation pairs; there is no validation");
 }
 
-void warn_of_changed_options(Progress& progress, const TrainOptions& options) {
-  if (!data::is_there(path_of_config(options.model_dir))) return;
-  try {
-    const std::vector<std::string> changed = changed_options(recorded_options(options.model_dir), options);
-    if (changed.empty()) return;
-    progress.warning(fmt::format("options that changed since the last start: {}", fmt::join(changed, "; ")));
-  } catch (const std::exception& error) {
-    progress.warning(
-        fmt::format("the options that changed since the last start are unknown: {}", error.what()));
+TrainOptions report_changed_options(Progress& progress, const TrainOptions& options, bool resumes) {
+  const std::optional<TrainOptions> last = last_options(progress, options.model_dir);
+  if (last) {
+    const std::vector<std::string> changed = changed_options(*last, options);
+    if (!changed.empty())
+      progress.warning(
+          fmt::format("options that changed since the last start: {}", fmt::join(changed, "; ")));
   }
+  TrainRows rows(options);
+  if (!resumes) return rows.options;
+  const TrainRows defaults;
+  const TrainRows before(last.value_or(TrainOptions()));
+  std::vector<std::string> unread;
+  for (size_t i = 0; i < rows.table.options().size(); ++i) {
+    const Option& row = rows.table.options()[i];
+    const Option& recorded = before.table.options()[i];
+    if (!row.has(kNewRun) || row.to_json() == recorded.to_json()) continue;
+    if (row.to_json() != defaults.table.options()[i].to_json())
+      unread.push_back(fmt::format("--{} {}{}", row.name, value_of(row),
+                                   last ? " (the run began with " + value_of(recorded) + ")" : ""));
+    row.from_json(recorded.to_json());
+  }
+  if (!unread.empty())
+    progress.warning(fmt::format("options that only a new run reads, without effect on one that resumes: {}",
+                                 fmt::join(unread, "; ")));
+  return rows.options;
 }
 
 std::vector<std::string> changed_options(const TrainOptions& before, const TrainOptions& now) {
-  // Of the place, or without effect on a run that resumes.
-  static const std::set<std::string> kPassedOver = {
-      "model_dir",         "resume",        "vocab_size",        "zero_word",
-      "zero_start",        "initial_model", "initial_optimizer", "initial_vocabulary",
-      "initial_embeddings"};
-  const nlohmann::json old_values = told_options(before);
-  const nlohmann::json new_values = told_options(now);
+  const TrainRows old_rows(before);
+  const TrainRows new_rows(now);
   std::vector<std::string> changed;
-  for (const auto& [path, value] : new_values.items()) {
-    std::string name = path.substr(path.rfind('/') + 1);
-    const auto old_value = old_values.find(path);
-    if (kPassedOver.contains(name) || old_value == old_values.end() || *old_value == value) continue;
-    std::replace(name.begin(), name.end(), '_', '-');
-    const auto text = [](const nlohmann::json& of) {
-      if (!of.is_string()) return data::utf8_json_text(of);
-      const std::string value = of.get<std::string>();
-      return value.find('\n') == std::string::npos ? value : fmt::format("\"{}\"", stages_text(value));
-    };
-    changed.push_back(fmt::format("--{} from {} to {}", name, text(*old_value), text(value)));
+  for (size_t i = 0; i < new_rows.table.options().size(); ++i) {
+    const Option& old_row = old_rows.table.options()[i];
+    const Option& new_row = new_rows.table.options()[i];
+    if (new_row.has(kPlace | kNewRun) || old_row.show() == new_row.show()) continue;
+    changed.push_back(fmt::format("--{} from {} to {}", new_row.name, value_of(old_row), value_of(new_row)));
   }
   std::sort(changed.begin(), changed.end());
   return changed;

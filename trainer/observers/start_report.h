@@ -25,11 +25,13 @@ void report_start(Progress& progress, Communicator& communicator, Context& conte
                   const ValidationSets& sets, const ParameterStore& store, int64_t first_step,
                   double next_rate);
 
-/// Warns of options that differ from config.json of the last start in the run folder.
-void warn_of_changed_options(Progress& progress, const TrainOptions& options);
+/// Warns of options that differ from config.json of the last start in the run folder, and in a run that
+/// resumes of those without effect on it. Returns the options to record: in a run that resumes, the ones with
+/// kNewRun are those with which it began.
+TrainOptions report_changed_options(Progress& progress, const TrainOptions& options, bool resumes);
 
 /// "--max-steps from 100 to 200": each option that differs, as the user writes it, in the order of names.
-/// Without the run folder, the file of --resume, and what only a new run reads (--init and its like).
+/// Without those with kPlace or kNewRun.
 std::vector<std::string> changed_options(const TrainOptions& before, const TrainOptions& now);
 
 }  // namespace ventris

@@ -10,9 +10,9 @@
 #include "data/io/hdf5_writer.h"
 #include "data/io/safetensors.h"
 #include "tests/trainer/small_model.h"
-#include "trainer/checkpoint/config_json.h"
 #include "trainer/checkpoint/file_precision.h"
 #include "trainer/exchange/export.h"
+#include "trainer/options/model_config.h"
 
 namespace ventris {
 namespace {

@@ -12,8 +12,8 @@
 #include "data/io/hdf5_writer.h"
 #include "tests/trainer/small_model.h"
 #include "trainer/checkpoint/checkpoint.h"
-#include "trainer/checkpoint/config_json.h"
 #include "trainer/checkpoint/run_folder.h"
+#include "trainer/options/model_config.h"
 
 namespace ventris {
 namespace {

@@ -28,7 +28,7 @@ TEST(StartReport, NamesOptionsThatChanged) {
                                              "--freeze from encoder/* to encoder/* embedding",
                                              "--max-steps from 100000 to 7",
                                              "--positions from marian to learned",
-                                             "--profile from false to true",
+                                             "--profile from no to yes",
                                              "--reduction from fast to reproducible"};
   EXPECT_EQ(changed_options(before, now), expected);
 }

@@ -1,17 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "launch/options/option_table.h"
+#include "trainer/options/option_table.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <nlohmann/json.hpp>
 
 #include "backend/device/error.h"
+#include "trainer/json_value.h"
 
 namespace ventris {
-
 namespace {
+
+using nlohmann::json;
 
 template <typename... Args>
 [[noreturn]] void reject(fmt::format_string<Args...> format, Args&&... args) {
@@ -19,7 +22,7 @@ template <typename... Args>
 }
 
 template <typename T>
-T parse_number(const std::string& text, const char* kind, const std::string& where) {
+T parse_value(const std::string& text, const char* kind, const std::string& where) {
   T value{};
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error == std::errc::result_out_of_range) reject("{}: {} is out of range", where, text);
@@ -56,11 +59,32 @@ bool inside(T value, const OptionTable::Range<T>& range) {
   return low && high;
 }
 
+template <typename T>
+Option option_of(const std::string& name, const std::string& placeholder, T& variable,
+                 const std::string& help, OptionTraits traits) {
+  Option option;
+  option.name = name;
+  option.placeholder = placeholder;
+  option.help = help;
+  option.traits = traits;
+  option.to_json = [&variable] { return to_json_value<json>(variable); };
+  option.from_json = [&variable](const json& from) { return read_json_value(from, variable); };
+  option.json_type = expected_json_value<T>();
+  return option;
+}
+
 }  // namespace
+
+std::string Option::key() const {
+  std::string key = name;
+  std::ranges::replace(key, '-', '_');
+  return key;
+}
 
 Option& OptionTable::add(Option option) {
   VENTRIS_CHECK(find(option.name) == nullptr, "option {} is declared twice", option.name);
   option.group = group_;
+  option.section = section_;
   options_.push_back(std::move(option));
   return options_.back();
 }
@@ -76,6 +100,13 @@ void OptionTable::without_effect(const std::vector<std::string>& names, const st
   }
 }
 
+void OptionTable::check() const {
+  for (const Option& option : options_) {
+    if (option.arity != Arity::kOne) continue;
+    if (const std::string value = option.show(); !value.empty()) option.store({value}, "--" + option.name);
+  }
+}
+
 const Option* OptionTable::find(const std::string& name) const {
   for (const Option& option : options_) {
     if (option.name == name) return &option;
@@ -84,11 +115,8 @@ const Option* OptionTable::find(const std::string& name) const {
 }
 
 Option& OptionTable::text(const std::string& name, const std::string& placeholder, std::string& variable,
-                          const std::string& help) {
-  Option option;
-  option.name = name;
-  option.placeholder = placeholder;
-  option.help = help;
+                          const std::string& help, OptionTraits traits) {
+  Option option = option_of(name, placeholder, variable, help, traits);
   option.store = [&variable](const std::vector<std::string>& values, const std::string& where) {
     if (values.front().empty()) reject("{}: the value is empty", where);
     variable = values.front();
@@ -98,8 +126,8 @@ Option& OptionTable::text(const std::string& name, const std::string& placeholde
 }
 
 Option& OptionTable::optional_text(const std::string& name, const std::string& placeholder,
-                                   std::string& variable, const std::string& help) {
-  Option& option = text(name, placeholder, variable, help);
+                                   std::string& variable, const std::string& help, OptionTraits traits) {
+  Option& option = text(name, placeholder, variable, help, traits);
   option.limits = "\"\" for none";
   option.store = [&variable](const std::vector<std::string>& values, const std::string&) {
     variable = values.front();
@@ -108,11 +136,8 @@ Option& OptionTable::optional_text(const std::string& name, const std::string& p
 }
 
 Option& OptionTable::texts(const std::string& name, const std::string& placeholder,
-                           std::vector<std::string>& variable, const std::string& help) {
-  Option option;
-  option.name = name;
-  option.placeholder = placeholder;
-  option.help = help;
+                           std::vector<std::string>& variable, const std::string& help, OptionTraits traits) {
+  Option option = option_of(name, placeholder, variable, help, traits);
   option.arity = Arity::kMany;
   option.store = [&variable](const std::vector<std::string>& values, const std::string& where) {
     for (const std::string& value : values) {
@@ -120,7 +145,7 @@ Option& OptionTable::texts(const std::string& name, const std::string& placehold
     }
     variable = values;
   };
-  option.show = [] { return std::string(); };
+  option.show = [&variable] { return fmt::format("{}", fmt::join(variable, " ")); };
   return add(std::move(option));
 }
 
@@ -132,17 +157,14 @@ Option& OptionTable::operands(const std::string& placeholder, std::vector<std::s
 }
 
 template <typename T>
-Option& OptionTable::add_integer(const std::string& name, T& variable, Range<T> range,
-                                 const std::string& help) {
-  Option option;
-  option.name = name;
-  option.placeholder = "N";
-  option.help = help;
+Option& OptionTable::integer(const std::string& name, T& variable, Range<T> range, const std::string& help,
+                             OptionTraits traits) {
+  Option option = option_of(name, "N", variable, help, traits);
   option.limits = describe_range<T>(range, "{}");
   const std::string limits = option.limits;
   option.store = [&variable, range, limits](const std::vector<std::string>& values,
                                             const std::string& where) {
-    const T value = parse_number<T>(values.front(), "a whole number", where);
+    const T value = parse_value<T>(values.front(), "a whole number", where);
     if (!inside(value, range)) reject("{} must be {}, not {}", where, limits, value);
     variable = value;
   };
@@ -150,26 +172,16 @@ Option& OptionTable::add_integer(const std::string& name, T& variable, Range<T> 
   return add(std::move(option));
 }
 
-Option& OptionTable::integer(const std::string& name, int& variable, Range<int> range,
-                             const std::string& help) {
-  return add_integer(name, variable, range, help);
-}
-Option& OptionTable::integer(const std::string& name, int64_t& variable, Range<int64_t> range,
-                             const std::string& help) {
-  return add_integer(name, variable, range, help);
-}
-Option& OptionTable::integer(const std::string& name, uint64_t& variable, Range<uint64_t> range,
-                             const std::string& help) {
-  return add_integer(name, variable, range, help);
-}
+template Option& OptionTable::integer(const std::string&, int&, Range<int>, const std::string&, OptionTraits);
+template Option& OptionTable::integer(const std::string&, int64_t&, Range<int64_t>, const std::string&,
+                                      OptionTraits);
+template Option& OptionTable::integer(const std::string&, uint64_t&, Range<uint64_t>, const std::string&,
+                                      OptionTraits);
 
 template <typename T>
-Option& OptionTable::add_number(const std::string& name, const std::string& placeholder, T& variable,
-                                Range<double> range, const std::string& help) {
-  Option option;
-  option.name = name;
-  option.placeholder = placeholder;
-  option.help = help;
+Option& OptionTable::number(const std::string& name, T& variable, Range<double> range,
+                            const std::string& help, OptionTraits traits) {
+  Option option = option_of(name, "X", variable, help, traits);
   option.limits = describe_range<double>(range, "{}");
   const std::string limits = option.limits;
   // A limit that T does not have, such as 0.01, is itself allowed: rounded as the value is.
@@ -184,7 +196,7 @@ Option& OptionTable::add_number(const std::string& name, const std::string& plac
                             .below_max = range.below_max};
   option.store = [&variable, allowed, limits](const std::vector<std::string>& values,
                                               const std::string& where) {
-    const T value = parse_number<T>(values.front(), "a number", where);
+    const T value = parse_value<T>(values.front(), "a number", where);
     if (!std::isfinite(value)) reject("{}: {} is not a finite number", where, values.front());
     if (!inside<T>(value, allowed)) reject("{} must be {}, not {}", where, limits, values.front());
     variable = value;
@@ -193,19 +205,14 @@ Option& OptionTable::add_number(const std::string& name, const std::string& plac
   return add(std::move(option));
 }
 
-Option& OptionTable::number(const std::string& name, float& variable, Range<double> range,
-                            const std::string& help) {
-  return add_number(name, "X", variable, range, help);
-}
-Option& OptionTable::number(const std::string& name, double& variable, Range<double> range,
-                            const std::string& help) {
-  return add_number(name, "X", variable, range, help);
-}
+template Option& OptionTable::number(const std::string&, float&, Range<double>, const std::string&,
+                                     OptionTraits);
+template Option& OptionTable::number(const std::string&, double&, Range<double>, const std::string&,
+                                     OptionTraits);
 
-Option& OptionTable::toggle(const std::string& name, bool& variable, const std::string& help) {
-  Option option;
-  option.name = name;
-  option.help = help;
+Option& OptionTable::toggle(const std::string& name, bool& variable, const std::string& help,
+                            OptionTraits traits) {
+  Option option = option_of(name, "", variable, help, traits);
   option.arity = Arity::kSwitch;
   option.store = [&variable](const std::vector<std::string>& values, const std::string& where) {
     variable = values.empty() || parse_yes_no(values.front(), where);
@@ -216,31 +223,38 @@ Option& OptionTable::toggle(const std::string& name, bool& variable, const std::
 
 Option& OptionTable::choice(const std::string& name, const std::vector<std::string>& words,
                             std::function<void(size_t)> set, std::function<size_t()> get,
-                            const std::string& help) {
+                            const std::string& help, OptionTraits traits) {
   Option option;
   option.name = name;
   option.placeholder = fmt::format("{}", fmt::join(words, "|"));
   option.help = help;
-  option.store = [words, set = std::move(set)](const std::vector<std::string>& values,
-                                               const std::string& where) {
-    for (size_t index = 0; index < words.size(); ++index) {
-      if (words[index] == values.front()) return set(index);
-    }
-    reject("{}: '{}' is not one of {}", where, values.front(), fmt::join(words, ", "));
+  option.traits = traits;
+  const auto take = [words, set = std::move(set)](const std::string& wanted) {
+    const auto found = std::ranges::find(words, wanted);
+    if (found != words.end()) set(static_cast<size_t>(found - words.begin()));
+    return found != words.end();
   };
-  option.show = [words, get = std::move(get)] {
+  option.store = [words, take](const std::vector<std::string>& values, const std::string& where) {
+    if (!take(values.front()))
+      reject("{}: '{}' is not one of {}", where, values.front(), fmt::join(words, ", "));
+  };
+  option.show = [name, words, get = std::move(get)] {
     const size_t index = get();
-    if (index == words.size()) reject("expected is one of {}", fmt::join(words, ", "));
+    if (index == words.size()) reject("--{} must be one of {}", name, fmt::join(words, ", "));
     return words[index];
   };
+  option.to_json = [show = option.show] { return json(show()); };
+  option.from_json = [take](const json& from) { return from.is_string() && take(from.get<std::string>()); };
+  option.json_type = fmt::format("{}", fmt::join(words, " or "));
   return add(std::move(option));
 }
 
 Option& OptionTable::choice(const std::string& name, std::string& variable,
-                            const std::vector<std::string>& choices, const std::string& help) {
+                            const std::vector<std::string>& choices, const std::string& help,
+                            OptionTraits traits) {
   std::vector<std::pair<std::string, std::string>> pairs;
   for (const std::string& word : choices) pairs.emplace_back(word, word);
-  return choice<std::string>(name, variable, pairs, help);
+  return choice<std::string>(name, variable, pairs, help, traits);
 }
 
 }  // namespace ventris
