@@ -125,7 +125,7 @@ TEST_F(RanksTest, RanksWithOtherOptionsOrAnotherCorpusDoNotTrain) {
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ExitCode::kRanksDisagree);
     const std::string message = error.what();
-    EXPECT_NE(message.find("warmup_steps"), std::string::npos) << message;
+    EXPECT_NE(message.find("warmup-steps"), std::string::npos) << message;
     EXPECT_NE(message.find("rank 1"), std::string::npos) << message;
     EXPECT_NE(message.find("77"), std::string::npos) << message;
   }

@@ -3,7 +3,8 @@
 """Follows the guides of docs/dev/extending.md literally, in their order, in a copy of the tree.
 
     tests/guides/follow.py [--from BUILD]   with the objects of a build (build/release); compiled are the sources that the guides
-                                            make or change. To headers they only add, to structs and lists at the end: other objects fit.
+                                            make or change, and what includes a header of GROWN. To other headers they only add, to structs
+                                            and lists at the end: other objects fit.
                                             What is for nvcc is left out: it takes minutes.
 
 A block of the page is an instruction, and the end of the text before it says which:
@@ -35,6 +36,8 @@ PRESET_FOLDER = "build/release"  # of the commands in the page
 LONGEST = 3600  # seconds of one block of commands
 # Sources that are made from a list in a header.
 MADE_FROM = {"backend/ops/op_list.h": ["backend/cpu/kernel_table.cc"]}
+
+GROWN = ("trainer/train_options.h",)  # headers with a struct whose size the guides change
 
 CODE = r"`(?:` )?(?P<{}>.+?)(?: `)?`"
 NEW_FILE = re.compile("New file " + CODE.format("path") + ":$")
@@ -103,8 +106,22 @@ class Copy:
             shutil.copy2(ROOT / path, folder / path)
         self.compiled.parent.mkdir(exist_ok=True)
         self.compiled.touch()
-        self.environment |= {"VENTRIS_REUSED": str(reused), "VENTRIS_COMPILED": str(self.compiled)}
+        self.grown = self.compiled.with_name("grown.txt")
+        self.grown.write_text("".join(self._objects_of_grown()), encoding="utf-8")
+        self.environment |= {"VENTRIS_REUSED": str(reused), "VENTRIS_COMPILED": str(self.compiled), "VENTRIS_GROWN": str(self.grown)}
         self._take_configuration()
+
+    def _objects_of_grown(self):
+        """Lines with an object and a header of GROWN that it includes."""
+        listing = subprocess.run(["ninja", "-C", self.reused, "-t", "deps"], capture_output=True, text=True, check=True).stdout
+        target = ""
+        for line in listing.splitlines():
+            if line and not line.startswith(" "):
+                target = line.split(": #deps")[0]
+                continue
+            for header in GROWN:
+                if os.path.normpath(self.reused / line.strip()) == str(ROOT / header):
+                    yield f"{target} {self.folder / header}\n"
 
     def _take_configuration(self):
         """Options, and what was found of the machine."""

@@ -4,6 +4,7 @@
 # that of another build, and all else is compiled.
 #   VENTRIS_REUSED    the other build folder
 #   VENTRIS_COMPILED  a file with the sources that differ, one a line
+#   VENTRIS_GROWN     a file with an object and a header in each line: it is compiled if that header differs
 object="" source="" dependencies="" before=""
 for argument in "$@"; do
   case $before in
@@ -19,14 +20,18 @@ if [[ $source == */groups/* ]]; then
   root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
   mapfile -t members < <(sed -n "s,^#include \"\(.*\)\"\$,$root/\1,p" "$source")
 fi
+mapfile -t headers < <(sed -n "s,^$object ,,p" "$VENTRIS_GROWN")
 # An object that is older than its source was not built since that changed.
 same=true
 for member in "${members[@]}"; do
   if [[ -z $member || ! $VENTRIS_REUSED/$object -nt $member ]] || grep -qxF -- "$member" "$VENTRIS_COMPILED"; then same=false; fi
 done
+for header in "${headers[@]}"; do
+  if grep -qxF -- "$header" "$VENTRIS_COMPILED"; then same=false; fi
+done
 if $same; then
-  # For a later change of a member; headers are left out, as what the compiler wrote is gone.
-  if [[ -n $dependencies ]]; then printf '%s: %s\n' "$object" "${members[*]}" >"$dependencies"; fi
+  # For a later change of a member; other headers are left out, as what the compiler wrote is gone.
+  if [[ -n $dependencies ]]; then printf '%s: %s\n' "$object" "${members[*]} ${headers[*]}" >"$dependencies"; fi
   exec cp -- "$VENTRIS_REUSED/$object" "$object"
 fi
 exec "$@"
