@@ -10,6 +10,7 @@
 #include "backend/ops/moving_average.h"
 #include "backend/ops/weight_decay.h"
 #include "comm/communicator.h"
+#include "trainer/checkpoint/replica_check.h"
 
 namespace ventris {
 namespace {
@@ -53,6 +54,16 @@ std::vector<FlatRange> decayed_ranges(const ParameterStore& store, const Optimiz
     }
   }
   return ours;
+}
+
+/// Gives every rank its part of a range of the state: `to`, from `all` on rank 0.
+void distribute_part(Context& context, Communicator& communicator, const Optimizer& optimizer,
+                     const Tensor& all, const Tensor& to) {
+  if (optimizer.shard().is_part()) {
+    optimizer.shard().distribute(communicator, all, to);
+  } else {
+    copy_from_rank(context, communicator, 0, to);
+  }
 }
 
 }  // namespace
@@ -177,6 +188,33 @@ void Optimizer::update(Tensor loss_sums, Communicator& sums) {
   const ProfileRange range(context_, "zeroing gradients");
   fill_zero(context_, store_.gradients());
   fill_zero(context_, loss_sums);
+}
+
+WholeOptimizerState::WholeOptimizerState(const Communicator& communicator, const ParameterStore& store,
+                                         Optimizer& optimizer) {
+  if (!optimizer.shard().is_part()) {
+    state_ = optimizer.state();
+    return;
+  }
+  if (communicator.rank() != 0) return;
+  const auto flat = [&](std::vector<float>& memory) {
+    memory.resize(static_cast<size_t>(store.trained_size()));
+    return Tensor{memory.data(), 1, store.trained_size(), store.trained_size(), DType::kF32};
+  };
+  state_ = {.m = flat(m_), .v = flat(v_), .on_host = true};
+  if (optimizer.has_average()) state_.average = flat(average_);
+}
+
+void WholeOptimizerState::distribute_moments(Context& context, Communicator& communicator,
+                                             Optimizer& optimizer) const {
+  distribute_part(context, communicator, optimizer, state_.m, optimizer.state().m);
+  distribute_part(context, communicator, optimizer, state_.v, optimizer.state().v);
+}
+
+void WholeOptimizerState::distribute_average(Context& context, Communicator& communicator,
+                                             Optimizer& optimizer) const {
+  if (!optimizer.has_average()) return;
+  distribute_part(context, communicator, optimizer, state_.average, optimizer.state().average);
 }
 
 NotFinitePlaces places_on_all_ranks(Communicator& control, NotFinitePlaces places) {

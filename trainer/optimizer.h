@@ -15,7 +15,7 @@
 #include "backend/ops/not_finite.h"
 #include "backend/ops/update_plan.h"
 #include "model/parameters.h"
-#include "trainer/checkpoint/checkpoint.h"
+#include "trainer/checkpoint/training_state.h"
 #include "trainer/optimizer_shard.h"
 #include "trainer/train_options.h"
 
@@ -90,6 +90,22 @@ class Optimizer {
   StepReport* report_;
   std::array<HostBuffer, 2> learning_rates_;  // pending, alternating
   size_t turn_ = 0;
+};
+
+/// The state of all elements, on rank 0: that of the optimizer, or, if the ranks have parts of it, memory of
+/// the host for the parts of all.
+class WholeOptimizerState {
+ public:
+  WholeOptimizerState(const Communicator& communicator, const ParameterStore& store, Optimizer& optimizer);
+  const OptimizerState& get() const { return state_; }
+  /// Both give every rank its part, from rank 0; the second does nothing without an average. All ranks must
+  /// call them.
+  void distribute_moments(Context& context, Communicator& communicator, Optimizer& optimizer) const;
+  void distribute_average(Context& context, Communicator& communicator, Optimizer& optimizer) const;
+
+ private:
+  std::vector<float> m_, v_, average_;
+  OptimizerState state_;
 };
 
 /// Those of a skipped step, whichever rank has them: a rank that owns a part of the gradients has the sums of

@@ -12,7 +12,7 @@
 #include "backend/ops/global_norm.h"
 #include "comm/communicator.h"
 #include "comm/tree_sum.h"
-#include "trainer/run_shape.h"
+#include "model/transformer_parameters.h"
 
 namespace ventris {
 namespace {
@@ -44,6 +44,14 @@ size_t bytes_of_node(TreeNode elements) {
 }
 
 }  // namespace
+
+int64_t bucket_bytes_on(Device device) {
+  return device == Device::kCuda ? Communicator::kDeviceBucketBytes : Communicator::kBucketBytes;
+}
+
+int64_t tail_of_sums(const ParameterStore& store, Device device) {
+  return device == Device::kCuda ? end_of_embeddings(store) : 0;
+}
 
 ShardPlan OptimizerShard::plan_of(const ParameterStore& store, Device device, int ranks) {
   return {store.trained_size(), bucket_bytes_on(device), ranks, tail_of_sums(store, device)};

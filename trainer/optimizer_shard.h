@@ -13,6 +13,12 @@ namespace ventris {
 class Communicator;
 class Context;
 
+/// Communicator::bucket_bytes() of the communicator that sums the gradients of a device.
+int64_t bucket_bytes_on(Device device);
+/// Elements at the begin of the gradients that are summed over the ranks in one bucket (GradientBuckets): the
+/// embeddings on a GPU; none on CPUs, where one bucket is added while another is on its way.
+int64_t tail_of_sums(const ParameterStore& store, Device device);
+
 /// The elements of what a store trains that this rank updates: all, or with --shard-optimizer those
 /// that it owns (comm/shard_plan.h). The state of these elements is packed: one range after the other.
 class OptimizerShard {

@@ -6,8 +6,7 @@
 #include <optional>
 
 #include "backend/device/error.h"
-#include "comm/communicator.h"
-#include "trainer/validation/validation.h"
+#include "model/batch_stage.h"
 
 namespace ventris {
 namespace {
@@ -80,10 +79,15 @@ MicroBatchCapacity training_capacity(const data::BatchSource& batches) {
               static_cast<int>(std::min(batches.shard_source_capacity(), batches.shard_target_capacity()))};
 }
 
+MicroBatchCapacity validation_capacity(const data::Corpus& corpus, ValidationRows rows) {
+  const int64_t max = std::max<int64_t>(rows.loss, corpus.max_length() + int64_t{1});
+  return {.source_rows = max, .target_rows = max, .sentences = static_cast<int>(max)};
+}
+
 MicroBatchCapacity model_capacity(const data::BatchSource& batches, const data::Corpus& corpus,
                                   Device device) {
   const MicroBatchCapacity training = training_capacity(batches);
-  const MicroBatchCapacity validating = Validation::capacity(corpus, validation_rows_of(device));
+  const MicroBatchCapacity validating = validation_capacity(corpus, validation_rows_of(device));
   return {std::max(training.source_rows, validating.source_rows),
           std::max(training.target_rows, validating.target_rows),
           std::max(training.sentences, validating.sentences)};
@@ -96,14 +100,6 @@ LongestRows longest_rows(const data::Corpus& corpus) {
     longest.target = std::max(longest.target, part.longest_target + int64_t{1});
   }
   return longest;
-}
-
-int64_t bucket_bytes_on(Device device) {
-  return device == Device::kCuda ? Communicator::kDeviceBucketBytes : Communicator::kBucketBytes;
-}
-
-int64_t tail_of_sums(const ParameterStore& store, Device device) {
-  return device == Device::kCuda ? end_of_embeddings(store) : 0;
 }
 
 int resolved_shards(const TrainOptions& options, const ResumePoint& from, int ranks, Device device,

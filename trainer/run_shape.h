@@ -7,7 +7,7 @@
 #include "data/corpus.h"
 #include "data/sampled_text.h"
 #include "model/transformer.h"
-#include "trainer/checkpoint/resume.h"
+#include "trainer/checkpoint/resume_point.h"
 #include "trainer/train_options.h"
 
 /// The micro-batches and the model of a training run, derived from the options, the corpus and the ranks.
@@ -30,11 +30,6 @@ LongestRows longest_rows(const data::Corpus& corpus);
 /// Throws Error(kBadConfiguration) if micro_batch_tokens are fewer than the rows of the longest sentence.
 int resolved_shards(const TrainOptions& options, const ResumePoint& from, int ranks, Device device,
                     const LongestRows& longest);
-/// Communicator::bucket_bytes() of the communicator that sums the gradients of a device.
-int64_t bucket_bytes_on(Device device);
-/// Elements at the begin of the gradients that are summed over the ranks in one bucket (GradientBuckets): the
-/// embeddings on a GPU; none on CPUs, where one bucket is added while another is on its way.
-int64_t tail_of_sums(const ParameterStore& store, Device device);
 /// Replaces --begin-embedding auto: by that of a resumed run (`recorded`, "" for a new one), otherwise by
 /// learned, or none if the vocabulary has no begin mark; then returns a message that says so.
 std::string resolve_begin_embedding(TrainOptions& options, const std::string& recorded,
@@ -48,6 +43,19 @@ void complete_model(TransformerConfig& model, const TrainOptions& options, const
 /// Subword regularisation of the training pairs; null without. Errors: those of data::SampledText.
 std::shared_ptr<const data::SampledText> sampled_text(const TrainOptions& options,
                                                       const data::Corpus& corpus);
+/// The batch sizes of validation. Results depend on them only within rounding.
+struct ValidationRows {
+  int64_t loss;        // of a side, or the longest sentence if that is longer
+  int64_t search = 0;  // BeamSearchOptions::batch_rows
+};
+
+/// Fixed for a kind of device, so that results depend on neither ranks nor the batches of training.
+inline ValidationRows validation_rows_of(Device device) {
+  return {.loss = device == Device::kCpu ? 1024 : 4096};
+}
+
+MicroBatchCapacity validation_capacity(const data::Corpus& corpus, ValidationRows rows);
+
 /// Capacity for every micro-batch of training; and also for those of validation.
 MicroBatchCapacity training_capacity(const data::BatchSource& batches);
 MicroBatchCapacity model_capacity(const data::BatchSource& batches, const data::Corpus& corpus,

@@ -10,8 +10,6 @@
 #include "backend/device/error.h"
 #include "trainer/checkpoint/mix_state.h"
 #include "trainer/checkpoint/resume_signature.h"
-#include "trainer/observers/metrics.h"
-#include "trainer/observers/progress.h"
 #include "trainer/validation/validation_sets.h"
 
 namespace ventris {
@@ -102,19 +100,15 @@ bool stage_has_stalled(const data::BatchSource& batches, const TrainingState& st
   return end.kind == data::StageEnd::Kind::kStalled && state.validations_without_improvement >= end.count;
 }
 
-void record_stage_end(const data::BatchSource& batches, int64_t stage, TrainingState& state,
-                      MetricsLog* metrics, Progress& progress) {
+StageChange record_stage_end(const data::BatchSource& batches, int64_t stage, TrainingState& state) {
   const std::vector<data::MixStage>& stages = batches.mix().stages;
   const data::MixStage& ended = stages[static_cast<size_t>(stage)];
-  const std::string end = data::to_text(ended.end);
   state.mix.ended.push_back({ended.name, state.step});
   state.validations_without_improvement = 0;
-  if (metrics != nullptr) metrics->write_stage_end(state.step, ended.name, end);
-  progress.message(
-      fmt::format("stage {} has ended at step {} ({}); {}", ended.name, state.step, end,
-                  batches.ended(state.position)
-                      ? std::string("it was the last: training is done")
-                      : fmt::format("stage {} begins", stages[static_cast<size_t>(stage) + 1].name)));
+  return {.step = state.step,
+          .name = ended.name,
+          .end = data::to_text(ended.end),
+          .next = batches.ended(state.position) ? "" : stages[static_cast<size_t>(stage) + 1].name};
 }
 
 }  // namespace ventris

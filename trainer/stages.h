@@ -4,14 +4,12 @@
 #include "data/batches.h"
 #include "data/corpus.h"
 #include "data/mix_plan.h"
-#include "trainer/checkpoint/checkpoint.h"
-#include "trainer/checkpoint/resume.h"
+#include "trainer/checkpoint/resume_point.h"
+#include "trainer/checkpoint/training_state.h"
+#include "trainer/observer.h"
 #include "trainer/train_options.h"
 
 namespace ventris {
-
-class MetricsLog;
-class Progress;
 
 /// The plan of stages of a run: options.mix, or in a resumed run without it that of its checkpoint. Up to the
 /// stage in which the run is, the names and shares of the stages must be those of the checkpoint; what ends a
@@ -23,9 +21,7 @@ data::MixPlan resolved_mix(const TrainOptions& options, const ResumePoint& from,
 /// Whether as many validations in a row as the end of the present stage says were not better.
 bool stage_has_stalled(const data::BatchSource& batches, const TrainingState& state);
 
-/// Records, for the user and in the log of rank 0 (null on others) too, that the step of the state was the
-/// last of the stage with this number.
-void record_stage_end(const data::BatchSource& batches, int64_t stage, TrainingState& state,
-                      MetricsLog* metrics, Progress& progress);
+/// Records in the state that its step was the last of the stage with this number.
+StageChange record_stage_end(const data::BatchSource& batches, int64_t stage, TrainingState& state);
 
 }  // namespace ventris

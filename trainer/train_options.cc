@@ -4,10 +4,9 @@
 #include <fmt/ranges.h>
 
 #include "backend/device/error.h"
-#include "trainer/checkpoint/checkpoint_saver.h"
+#include "trainer/checkpoint/save_timeout.h"
 #include "trainer/options/train_rows.h"
 #include "trainer/schedule_options.h"
-#include "trainer/validation/validation_metric.h"
 
 namespace ventris {
 namespace {
@@ -83,13 +82,13 @@ TrainOptions checked_options(const TrainOptions& options, Device device) {
           fmt::format("{}", fmt::join(embeddings, " ")), "absent with --init, whose model has an embedding");
   require(embeddings.size() <= 2, "--init-embeddings", fmt::format("{} files", embeddings.size()),
           "one file, or those of sources and targets");
-  require(options.translates_validation() || !sentence_metric(options), "--valid-beam-size", "0",
+  const bool of_sentences = options.valid_metric == "bleu" || options.valid_metric == "chrf";
+  require(options.translates_validation() || !of_sentences, "--valid-beam-size", "0",
           "positive with --valid-metric bleu or chrf, which are of translations");
   require(options.translates_validation() || options.valid_script.empty(), "--valid-beam-size", "0",
           "positive with --valid-script, which scores translations");
   require(options.valid_every > 0 || options.valid_script.empty(), "--valid-every", "0",
           "positive with --valid-script");
-  static_cast<void>(ValidationScorer(options));
   check_schedule(options);
   static_cast<void>(resolved_precision(options.precision, Precision::kAuto, device));
   static_cast<void>(save_timeout());

@@ -8,7 +8,6 @@
 #include "backend/device/transfer.h"
 #include "backend/ops/cast.h"
 #include "model/pass.h"
-#include "trainer/run_shape.h"
 
 namespace ventris {
 namespace {

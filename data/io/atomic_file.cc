@@ -127,6 +127,12 @@ void AtomicFile::fail_writing(const std::string& what, const std::string& reason
        std::min(written, expected_bytes_), room_at(path_));
 }
 
+void write_file_atomically(const std::string& path, std::string_view content) {
+  AtomicFile file(path);
+  file.write(content);
+  file.commit();
+}
+
 void sync_file(const std::string& path) {
   const FileHandle file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!file.valid() && errno == ENOENT) return;

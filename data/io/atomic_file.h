@@ -68,6 +68,9 @@ class AtomicFile {
   bool committed_ = false;
 };
 
+/// Writes a small file: AtomicFile with `content`.
+void write_file_atomically(const std::string& path, std::string_view content);
+
 /// Syncs data that was appended to a file; does nothing if there is no file. Throws DataError kIo.
 void sync_file(const std::string& path);
 

@@ -6,6 +6,7 @@
 #include <stdexcept>
 
 #include "backend/device/error.h"
+#include "data/io/atomic_file.h"
 #include "launch/command.h"
 #include "launch/job.h"
 #include "launch/options/decoding_options.h"
@@ -13,7 +14,6 @@
 #include "launch/pages/page.h"
 #include "launch/pages/run_record.h"
 #include "launch/pages/sentence_view.h"
-#include "trainer/checkpoint/model_files.h"
 #include "trainer/checkpoint/run_folder.h"
 #include "trainer/inference/model_set.h"
 #include "trainer/text.h"
@@ -115,7 +115,7 @@ int run_attention(AttentionCommandOptions& options, Job& job) {
   const OrderedJson data = {{"source", sentence.source}, {"reference", sentence.reference},
                             {"checkpoints", views},      {"model", shown.model},
                             {"is_best", shown.is_best},  {"in_folder", shown.in_folder}};
-  write_file_atomically(options.output, page_with(kAttentionPage, data));
+  data::write_file_atomically(options.output, page_with(kAttentionPage, data));
   write_output(fmt::format("{}: {}, {} heat maps of the translation, {} of a search\n", options.output,
                            counted(std::ssize(shown.paths), "model"), of_model.maps,
                            counted(static_cast<int64_t>(of_model.steps), "step")));

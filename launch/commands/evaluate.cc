@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "comm/communicator.h"
+#include "data/io/atomic_file.h"
 #include "data/io/json_text.h"
 #include "data/scores/unspaced_text.h"
 #include "launch/command.h"
@@ -15,7 +16,6 @@
 #include "launch/options/bleu_options.h"
 #include "launch/options/decoding_options.h"
 #include "launch/output.h"
-#include "trainer/checkpoint/model_files.h"
 #include "trainer/inference/translation.h"
 #include "trainer/json_text.h"
 
@@ -120,7 +120,7 @@ int run_evaluate(const EvaluateCommandOptions& options, Job& job) {
     cut.check(fmt::format("{}:{}", options.source, hypotheses.size()), line.source_tokens);
   }
   cut.tell_total(std::ssize(source));
-  if (!options.output.empty()) write_file_atomically(options.output, text);
+  if (!options.output.empty()) data::write_file_atomically(options.output, text);
   if (!paper && data::words_are_phrases(references.front(), bleu))
     say(job, data::warning_of_phrases("the references", bleu));
   const ScoreReport report = score_of(hypotheses, references, bleu, paper, decoding.search, models);

@@ -4,12 +4,12 @@
 #include <thread>
 
 #include "backend/device/error.h"
+#include "data/io/atomic_file.h"
 #include "launch/command.h"
 #include "launch/job.h"
 #include "launch/output.h"
 #include "launch/pages/report_page.h"
 #include "launch/pages/run_record.h"
-#include "trainer/checkpoint/model_files.h"
 #include "trainer/text.h"
 
 namespace ventris {
@@ -38,12 +38,12 @@ int run_report(const ReportCommandOptions& options, const Job& job) {
     if (const std::string warning = warning_of(run); !warning.empty()) say(job, "warning: " + warning);
     lines += run.metrics.lines;
   }
-  write_file_atomically(options.output, report_page(runs, options.every));
+  data::write_file_atomically(options.output, report_page(runs, options.every));
   write_output(fmt::format("{}: {}, {} of metrics.jsonl\n", options.output, counted(std::ssize(runs), "run"),
                            counted(lines, "line")));
   while (options.every > 0) {
     std::this_thread::sleep_for(std::chrono::seconds(options.every));
-    write_file_atomically(options.output, report_page(read_runs(options.folders), options.every));
+    data::write_file_atomically(options.output, report_page(read_runs(options.folders), options.every));
   }
   return 0;
 }

@@ -29,7 +29,7 @@
 #include "trainer/observers/run_status.h"
 #include "trainer/options/train_rows.h"
 #include "trainer/text.h"
-#include "trainer/trainer.h"
+#include "trainer/train.h"
 
 namespace ventris {
 

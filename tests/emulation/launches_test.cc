@@ -16,7 +16,8 @@
 #include "tests/emulation/controls.h"
 #include "tests/support/tiny_model.h"
 #include "tests/support/tiny_run.h"
-#include "trainer/training_run.h"
+#include "trainer/run.h"
+#include "trainer/train.h"
 
 namespace ventris {
 namespace {
@@ -96,15 +97,15 @@ class CudaLaunches : public ::testing::Test {
     options.no_cuda_graph = !graph;
     Context context(cuda());
     const auto self = make_self_communicator();
-    TrainingRun run(context, *self, options, "test", nullptr);
+    const auto run = make_run(context, *self, options, "test", nullptr);
     const auto step = [&] {
-      const data::GlobalBatch batch = run.begin_step();
-      EXPECT_TRUE(run.compute_step(batch));
-      run.complete_step(batch);
+      const data::GlobalBatch batch = begin_step(*run);
+      EXPECT_TRUE(compute_step(*run, batch));
+      complete_step(*run, batch);
     };
     for (int64_t i = 1; i < number; ++i) step();
     const Launches launches = launches_of(step);
-    run.finish();
+    finish(*run);
     return launches;
   }
 };

@@ -79,7 +79,7 @@ class PlanTest(unittest.TestCase):
                     kind, _, name = test.partition(".")
                     there = ROOT / "tests" / ("cli/" + name + ".py" if kind == "cli" else kind.removesuffix("_tests"))
                     self.assertTrue(there.exists(), test)
-        self.assertIn("cli.replicas_test", plan.tests_of("trainer/checkpoint/replicas.cc"))
+        self.assertIn("cli.replicas_test", plan.tests_of("trainer/checkpoint/replica_check.cc"))
 
     def test_explanations_have_reasons(self):
         listed = json.loads((ROOT / "tests" / "mutants" / "explained.json").read_text(encoding="utf-8"))

@@ -17,7 +17,7 @@
 #include "model/transformer_parameters.h"
 #include "trainer/checkpoint/checkpoint.h"
 #include "trainer/optimizer.h"
-#include "trainer/trainer.h"
+#include "trainer/train.h"
 
 namespace ventris::testing {
 

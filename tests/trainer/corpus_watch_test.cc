@@ -10,7 +10,8 @@
 #include "backend/device/error.h"
 #include "tests/trainer/training_fixture.h"
 #include "trainer/checkpoint/run_folder.h"
-#include "trainer/training_run.h"
+#include "trainer/run.h"
+#include "trainer/train.h"
 
 namespace ventris {
 namespace {
@@ -61,22 +62,22 @@ TEST(CorpusWatch, EndsARunBeforeASaveAndTheCheckpointOfBeforeGoesOn) {
     {
       Context context({.threads = 1});
       const auto self = make_self_communicator();
-      TrainingRun run(context, *self, options, "ventris train (test)", nullptr);
+      const auto run = make_run(context, *self, options, "ventris train (test)", nullptr);
       const auto step = [&] {
-        const data::GlobalBatch batch = run.begin_step();
-        run.compute_step(batch);
-        run.complete_step(batch);
+        const data::GlobalBatch batch = begin_step(*run);
+        compute_step(*run, batch);
+        complete_step(*run, batch);
       };
       step();
       step();
-      run.save();
+      save(*run);
       step();
-      ASSERT_TRUE(run.settle());
+      ASSERT_TRUE(run->saving.saver->settle());
       // The mapping of a file that got shorter is still whole: it ends in the same page.
       change.make(options.corpus);
       for (const bool at_the_end : {false, true}) {
         try {
-          at_the_end ? static_cast<void>(run.finish()) : run.save();
+          at_the_end ? static_cast<void>(finish(*run)) : save(*run);
           ADD_FAILURE() << "nothing was thrown";
         } catch (const Error& error) {
           EXPECT_EQ(error.code(), ExitCode::kBadData) << error.what();

@@ -4,7 +4,6 @@
 
 #include "backend/ops/moving_average.h"
 #include "tests/trainer/training_fixture.h"
-#include "trainer/checkpoint/model_files.h"
 #include "trainer/checkpoint/run_folder.h"
 #include "trainer/checkpoint/weights.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "trainer/trainer.h"
+#include "trainer/train.h"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -22,8 +22,8 @@
 #include "tests/trainer/small_model.h"
 #include "tests/trainer/training_fixture.h"
 #include "trainer/checkpoint/run_folder.h"
+#include "trainer/run.h"
 #include "trainer/signals.h"
-#include "trainer/training_run.h"
 
 namespace ventris {
 namespace {

@@ -8,7 +8,7 @@
 #include "backend/device/context.h"
 #include "comm/communicator.h"
 #include "tests/support/tiny_run.h"
-#include "trainer/trainer.h"
+#include "trainer/train.h"
 
 namespace ventris::testing {
 

@@ -2,8 +2,10 @@
 #include "trainer/checkpoint/checkpoint.h"
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
 #include <type_traits>
+#include <utility>
 
 #include "backend/device/error.h"
 #include "backend/device/transfer.h"
@@ -11,13 +13,14 @@
 #include "data/io/hdf5_reader.h"
 #include "data/io/hdf5_writer.h"
 #include "model/transformer_parameters.h"
-#include "trainer/checkpoint/model_files.h"
+#include "trainer/checkpoint/model_arrays.h"
 #include "trainer/checkpoint/run_folder.h"
-#include "trainer/checkpoint/sound_state.h"
 #include "trainer/checkpoint/weights.h"
 
 namespace ventris {
 namespace {
+
+constexpr int64_t kMaxStateCount = int64_t{1} << 53;
 
 void check_flat(const OptimizerState& optimizer, const ParameterStore& store) {
   const auto check = [&](ConstTensor flat, const char* name) {
@@ -231,6 +234,61 @@ void check_checkpoint(const data::Hdf5Reader& reader) {
     reader.read(name, data::ElementType::kF32, flat, moment.data());
     check_sound(fault_in(moment, name), reader.path());
   }
+}
+
+std::string fault_in(const TrainingState& state) {
+  std::string fault;
+  for_each_number(state, [&]<typename T>(const char* name, const T& value) {
+    if (!fault.empty()) return;
+    if constexpr (std::is_same_v<T, double>) {
+      if (!std::isfinite(value)) fault = fmt::format("NaN or Inf in {}", name);
+    } else if (value < 0 || value > kMaxStateCount) {
+      fault = fmt::format("{} in {}, which counts from 0 to 2^53", value, name);
+    }
+  });
+  if (!fault.empty()) return fault;
+  if (state.elapsed_seconds < 0.0) return "a negative number in elapsed_seconds";
+  if (state.plateau_factor < 0.0) return "a negative number in plateau_factor";
+  const std::pair<const char*, int64_t> bounded[] = {{"best_step", state.best_step},
+                                                     {"best_due_step", state.best_due_step},
+                                                     {"plateau_best_step", state.plateau_best_step},
+                                                     {"skipped_steps", state.skipped_steps}};
+  for (const auto& [name, value] : bounded) {
+    if (value > state.step) return fmt::format("{} {} at step {}", name, value, state.step);
+  }
+  return "";
+}
+
+std::string fault_in(const CheckpointSnapshot& snapshot) {
+  const struct {
+    const char* name;
+    ConstTensor values;
+  } arrays[] = {{kModelGroup, snapshot.values()},
+                {kFirstMoment, snapshot.m()},
+                {kSecondMoment, snapshot.v()},
+                {kAverageGroup, snapshot.average()}};
+  const ParameterStore& store = snapshot.store();
+  for (const auto& [name, values] : arrays) {  // those of what is trained are the end of the values
+    if (!values) continue;
+    const ValueFault fault = first_fault({values.as<float>(), static_cast<size_t>(values.cols)}, name);
+    if (fault.what.empty()) continue;
+    return fmt::format("{} in {}, at {}", fault.what, name,
+                       store.logical_at(store.flat_size() - values.cols + fault.at).name);
+  }
+  return "";
+}
+
+std::string fault_in(const data::Hdf5Reader& reader) {
+  TrainingState state;
+  for_each_number(state, [&]<typename T>(const char* name, T& value) {
+    if (!reader.has_attribute("/", name)) return;
+    if constexpr (std::is_same_v<T, double>) {
+      value = reader.double_attribute("/", name);
+    } else {
+      value = reader.int_attribute("/", name);
+    }
+  });
+  return fault_in(state);
 }
 
 }  // namespace ventris

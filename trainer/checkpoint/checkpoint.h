@@ -15,18 +15,6 @@
 
 namespace ventris {
 
-/// Adam's moments in a checkpoint.
-inline constexpr const char* kFirstMoment = "/adam/m";
-inline constexpr const char* kSecondMoment = "/adam/v";
-
-/// The state of an optimizer in addition to the parameters, on the context's device or on the host.
-struct OptimizerState {
-  Tensor m;             // [1, trained_size] f32: Adam's moments
-  Tensor v;             // the same
-  Tensor average = {};  // the same: moving average of the parameters, or empty
-  bool on_host = false;
-};
-
 /// A snapshot of a training run between two steps, in host memory (page-locked on CUDA), from which a
 /// checkpoint is written during training. The memory is allocated once.
 class CheckpointSnapshot {
@@ -76,5 +64,15 @@ void load_checkpoint(Context& context, const data::Hdf5Reader& reader, const Tra
 /// Throws what load_checkpoint() would, but that it does not know the options of a run, nor whether its
 /// parameters have an average. For a file whose model is known to be right (check_model).
 void check_checkpoint(const data::Hdf5Reader& reader);
+
+/// A state that training cannot produce is not sound: it is neither written nor resumed. Each function
+/// returns its first fault, as "NaN or Inf in /adam/m", or "" if it is sound. Of counters: those that are
+/// negative, greater than 2^53, or greater than the step that they are part of.
+std::string fault_in(const TrainingState& state);
+/// Of the arrays, with the parameter: "NaN or Inf in /adam/m, at encoder/layers/0/...". Calls no MPI and no
+/// CUDA.
+std::string fault_in(const CheckpointSnapshot& snapshot);
+/// Of the training state of a file; its arrays are checked when they are loaded.
+std::string fault_in(const data::Hdf5Reader& reader);
 
 }  // namespace ventris

@@ -2,10 +2,7 @@
 #include "trainer/checkpoint/checkpoint_saver.h"
 
 #include <algorithm>
-#include <charconv>
 #include <chrono>
-#include <cstdlib>
-#include <string_view>
 #include <utility>
 
 #include "backend/device/error.h"
@@ -13,8 +10,9 @@
 #include "comm/affinity.h"
 #include "data/error.h"
 #include "data/io/atomic_file.h"
+#include "trainer/checkpoint/model_arrays.h"
 #include "trainer/checkpoint/run_folder.h"
-#include "trainer/checkpoint/sound_state.h"
+#include "trainer/checkpoint/save_timeout.h"
 #include "trainer/divergence.h"
 
 namespace ventris {
@@ -28,25 +26,7 @@ constexpr size_t kRoomForSaving = size_t{32} << 20;
 
 constexpr std::chrono::milliseconds kLook{50};
 
-constexpr const char* kTimeoutVariable = "VENTRIS_SAVE_TIMEOUT";
-constexpr double kDefaultTimeout = 1800.0;
-constexpr double kMaxTimeout = 1e7;
-
 }  // namespace
-
-double save_timeout() {
-  const char* variable = std::getenv(kTimeoutVariable);
-  const std::string_view text = variable == nullptr ? "" : variable;
-  if (text.empty()) return kDefaultTimeout;
-  double seconds = 0.0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seconds);
-  if (error != std::errc() || end != text.data() + text.size() ||
-      !(seconds >= 0.0 && seconds <= kMaxTimeout)) {
-    fail(ExitCode::kUsage, "{}={}: expected seconds from 0 (no limit) to {:.0f}", kTimeoutVariable, text,
-         kMaxTimeout);
-  }
-  return seconds;
-}
 
 CheckpointSaver::CheckpointSaver(Context& context, const ParameterStore& store, bool with_average, Run run)
     : run_(std::move(run)),
@@ -100,7 +80,7 @@ void CheckpointSaver::check_time() {
        "its disk or file server may hang. Checkpoints that were saved before are intact, "
        "and the same command resumes from the newest. Check that the disk can be written; "
        "if it is only slow, raise the variable (seconds; 0: no limit)",
-       host_name(), path_, seconds, kTimeoutVariable);
+       host_name(), path_, seconds, kSaveTimeoutVariable);
 }
 
 bool CheckpointSaver::settle() {

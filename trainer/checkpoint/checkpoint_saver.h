@@ -16,10 +16,6 @@
 
 namespace ventris {
 
-/// Seconds that a save may take, of the environment variable VENTRIS_SAVE_TIMEOUT, otherwise 1800; 0: no
-/// limit. Throws Error(kUsage) if the variable is no such number.
-double save_timeout();
-
 /// Writes the checkpoints of a run on a thread of rank 0, from a copy on the host, during training. The
 /// thread checks that all numbers are finite, writes the file (data/io/hdf5_writer.h: unnamed, fsync, the
 /// name, fsync of the folder), reads it again and compares digests; then it records the best and removes old

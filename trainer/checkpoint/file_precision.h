@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -38,6 +40,16 @@ struct StoredArray {
 inline constexpr std::string_view kScales = "scales/";
 /// The arrays of a parameter: its values, followed by its scales if they are int8.
 std::vector<StoredArray> arrays_of(const LogicalParameter& parameter, FilePrecision file);
+
+/// The arrays of a file of any format that hold a model (StoredArray).
+struct ArraysInFile {
+  std::string origin;           // for messages
+  std::set<std::string> names;  // of all
+  /// The type and shape of an array, as "f32 [16, 2]"; `expected`, for messages, is what it should be.
+  std::function<std::string(const std::string& name, const std::string& expected)> form;
+  /// Reads an array of the expected form.
+  std::function<void(const StoredArray& array, void* to)> read;
+};
 
 /// The dimension of the outputs of a matrix, each with one scale: columns for weights [in, out], rows for the
 /// embedding [tokens, d_model].

@@ -5,9 +5,7 @@
 #include <cmath>
 #include <string_view>
 
-#include "backend/device/error.h"
 #include "model/transformer_parameters.h"
-#include "trainer/checkpoint/sound_state.h"
 
 namespace ventris {
 namespace {
@@ -62,6 +60,19 @@ Array permuted(const Array& array, ResidualSides sides, const Order& source_of) 
 }
 
 }  // namespace
+
+ValueFault first_fault(std::span<const float> values, std::string_view name) {
+  const bool squares = name == kSecondMoment;
+  const auto found = std::ranges::find_if(
+      values, [squares](float value) { return !std::isfinite(value) || (squares && value < 0.0F); });
+  if (found == values.end()) return {};
+  return {std::isfinite(*found) ? "a negative number" : "NaN or Inf", found - values.begin()};
+}
+
+std::string fault_in(std::span<const float> values, const std::string& name) {
+  const ValueFault fault = first_fault(values, name);
+  return fault.what.empty() ? "" : fmt::format("{} in {}", fault.what, name);
+}
 
 std::vector<int64_t> Array::shape() const {
   if (vector) return {cols};

@@ -3,14 +3,46 @@
 
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "backend/device/error.h"
 #include "backend/device/transfer.h"
 #include "model/parameters.h"
 
 namespace ventris {
+
+/// Adam's moments in a checkpoint.
+inline constexpr const char* kFirstMoment = "/adam/m";
+inline constexpr const char* kSecondMoment = "/adam/v";
+
+/// The first value of an array of a checkpoint that training cannot produce: NaN, Inf, and in Adam's second
+/// moment, a mean of squares, a negative number.
+struct ValueFault {
+  std::string_view what;  // "NaN or Inf"; "" if all are sound
+  int64_t at = 0;
+};
+ValueFault first_fault(std::span<const float> values, std::string_view name);
+/// The same as text: "NaN or Inf in /adam/m", or "".
+std::string fault_in(std::span<const float> values, const std::string& name);
+
+/// A file has numbers that training cannot produce.
+class UnsoundState : public Error {
+ public:
+  /// `fault` as "NaN or Inf in /adam/m".
+  UnsoundState(const std::string& path, const std::string& fault)
+      : Error(ExitCode::kBadData,
+              fmt::format("{}: there is {}: the run that wrote it diverged, or the file was changed; "
+                          "use an earlier checkpoint",
+                          path, fault)),
+        fault_(fault) {}
+  const std::string& fault() const { return fault_; }
+
+ private:
+  std::string fault_;
+};
 
 /// A parameter in host memory: row-major f32. A vector has one row.
 struct Array {

@@ -16,11 +16,12 @@
 #include "data/io/hdf5_reader.h"
 #include "data/io/json_text.h"
 #include "data/io/temporary_name.h"
+#include "trainer/checkpoint/checkpoint.h"
 #include "trainer/checkpoint/mix_state.h"
-#include "trainer/checkpoint/replicas.h"
+#include "trainer/checkpoint/model_arrays.h"
+#include "trainer/checkpoint/replica_check.h"
 #include "trainer/checkpoint/resume_signature.h"
 #include "trainer/checkpoint/run_folder.h"
-#include "trainer/checkpoint/sound_state.h"
 #include "trainer/json_text.h"
 #include "trainer/observers/progress.h"
 #include "trainer/run_environment.h"
@@ -340,45 +341,6 @@ void copy_state_from_first_rank(Communicator& communicator, TrainingState& state
   if (!mix.empty()) read_mix_json(mix, "rank 0", state.mix, state.position.mix);
 }
 
-/// Memory of rank 0 for the state of all elements, if the ranks have parts of it.
-class WholeState {
- public:
-  WholeState(Optimizer& optimizer, const ParameterStore& store, bool first_rank) {
-    if (!optimizer.shard().is_part()) {
-      state_ = optimizer.state();
-      return;
-    }
-    if (!first_rank) return;
-    const auto flat = [&](std::vector<float>& memory) {
-      memory.resize(static_cast<size_t>(store.trained_size()));
-      return Tensor{memory.data(), 1, store.trained_size(), store.trained_size(), DType::kF32};
-    };
-    state_ = {.m = flat(m_), .v = flat(v_), .on_host = true};
-    if (optimizer.has_average()) state_.average = flat(average_);
-  }
-  const OptimizerState& get() const { return state_; }
-
- private:
-  std::vector<float> m_, v_, average_;
-  OptimizerState state_;
-};
-
-/// Gives every rank its part of a range of the state: `to`, from `all` on rank 0.
-void distribute(Context& context, Communicator& communicator, const Optimizer& optimizer, const Tensor& all,
-                const Tensor& to) {
-  if (optimizer.shard().is_part()) {
-    optimizer.shard().distribute(communicator, all, to);
-  } else {
-    copy_from_rank(context, communicator, 0, to);
-  }
-}
-
-void distribute_moments(Context& context, Communicator& communicator, const OptimizerState& whole,
-                        Optimizer& optimizer) {
-  distribute(context, communicator, optimizer, whole.m, optimizer.state().m);
-  distribute(context, communicator, optimizer, whole.v, optimizer.state().v);
-}
-
 }  // namespace
 
 ResumePoint find_resume_point(Communicator& communicator, const TrainOptions& options, bool alone,
@@ -399,16 +361,9 @@ ResumePoint find_resume_point(Communicator& communicator, const TrainOptions& op
   return point;
 }
 
-void share_moments(Context& context, Communicator& communicator, const ParameterStore& store,
-                   Optimizer& optimizer, const std::function<void(const OptimizerState& whole)>& fill) {
-  const WholeState whole(optimizer, store, communicator.rank() == 0);
-  if (communicator.rank() == 0) fill(whole.get());
-  distribute_moments(context, communicator, whole.get(), optimizer);
-}
-
 void resume(Context& context, Communicator& communicator, ResumePoint& point, const TrainOptions& options,
             ParameterStore& store, Optimizer& optimizer, TrainingState& state, Progress& progress) {
-  const WholeState whole(optimizer, store, communicator.rank() == 0);
+  const WholeOptimizerState whole(communicator, store, optimizer);
   if (point.reader) {
     try {
       load_on_first_rank(context, *point.reader, options, store, whole.get(), state, progress);
@@ -420,9 +375,8 @@ void resume(Context& context, Communicator& communicator, ResumePoint& point, co
   point.reader.reset();
   copy_from_rank(context, communicator, 0, store.values());
   if (!point.path.empty()) {
-    distribute_moments(context, communicator, whole.get(), optimizer);
-    if (optimizer.has_average())
-      distribute(context, communicator, optimizer, whole.get().average, optimizer.state().average);
+    whole.distribute_moments(context, communicator, optimizer);
+    whole.distribute_average(context, communicator, optimizer);
     copy_state_from_first_rank(communicator, state);
   } else {
     optimizer.start_average();

@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <functional>
-#include <memory>
 #include <string>
-#include <vector>
 
-#include "data/io/hdf5_reader.h"
 #include "model/parameters.h"
-#include "trainer/checkpoint/checkpoint.h"
+#include "trainer/checkpoint/resume_point.h"
+#include "trainer/checkpoint/training_state.h"
 #include "trainer/optimizer.h"
 #include "trainer/train_options.h"
 
@@ -17,29 +14,12 @@ namespace ventris {
 class Communicator;
 class Progress;
 
-/// The checkpoint from which a run resumes.
-struct ResumePoint {
-  std::string path;                        // of the checkpoint; "" for a new run
-  int logical_shards = 0;                  // with which it was trained; 0 if unknown
-  std::string valid_metric = {};           // recorded_metric() of that run
-  Precision precision = Precision::kAuto;  // of that run; kAuto if unknown
-  std::string begin_embedding = {};        // of that run; "" if unknown
-  std::string tie = {};                    // the same
-  std::string mix = {};                    // mix_json() of that run
-  // Only on rank 0, if there is a checkpoint:
-  std::unique_ptr<data::Hdf5Reader> reader = {};  // the checkpoint is opened once
-};
-
 /// The checkpoint of options.resume, on every rank; rank 0 finds it. With "auto" it is the newest sound one
 /// of the run folder: a damaged one is set aside with a warning. A named file is where the run begins: after
 /// a later save, the same command also resumes from the newest. Half-written files of an earlier run are
 /// removed; `alone` as in data/io/temporary_name.h.
 ResumePoint find_resume_point(Communicator& communicator, const TrainOptions& options, bool alone,
                               Progress& progress);
-
-/// Gives every rank Adam's moments, which `fill` writes on rank 0.
-void share_moments(Context& context, Communicator& communicator, const ParameterStore& store,
-                   Optimizer& optimizer, const std::function<void(const OptimizerState& whole)>& fill);
 
 /// Restores parameters, moments and state on every rank from the checkpoint of the point; rank 0 reads it.
 /// With "auto", a checkpoint whose arrays are not sound, which no run saves, is set aside, and the start ends

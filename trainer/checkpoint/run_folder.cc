@@ -16,7 +16,6 @@
 #include "data/io/atomic_file.h"
 #include "data/io/file_format.h"
 #include "data/io/file_io.h"
-#include "trainer/checkpoint/model_files.h"
 #include "trainer/json_text.h"
 
 namespace ventris {
@@ -74,7 +73,7 @@ void write_best(const std::string& model_dir, const BestRecord& record) {
                {"metric", record.metric},
                {"value", record.value}};
   if (!record.signature.empty()) best["signature"] = record.signature;
-  write_file_atomically((fs::path(model_dir) / kBestFile).string(), json_text(best, 2) + "\n");
+  data::write_file_atomically((fs::path(model_dir) / kBestFile).string(), json_text(best, 2) + "\n");
 }
 
 std::string read_best(const std::string& model_dir) {

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "trainer/checkpoint/safetensors_model.h"
-
 #include <fmt/ranges.h>
 #include <unistd.h>
 
@@ -17,6 +15,7 @@
 #include "data/io/safetensors.h"
 #include "trainer/checkpoint/model_arrays.h"
 #include "trainer/checkpoint/parameter_digest.h"
+#include "trainer/checkpoint/weights.h"
 #include "trainer/options/model_config.h"
 
 namespace ventris {

@@ -4,10 +4,19 @@
 #include <cstdint>
 #include <string>
 
+#include "backend/device/tensor.h"
 #include "data/batches.h"
 #include "trainer/checkpoint/mix_state.h"
 
 namespace ventris {
+
+/// The state of an optimizer in addition to the parameters, on the context's device or on the host.
+struct OptimizerState {
+  Tensor m;             // [1, trained_size] f32: Adam's moments
+  Tensor v;             // the same
+  Tensor average = {};  // the same: moving average of the parameters, or empty
+  bool on_host = false;
+};
 
 /// The state of a training run except the parameters and Adam's moments.
 struct TrainingState {

@@ -3,10 +3,10 @@
 
 #include <functional>
 #include <memory>
-#include <set>
 #include <string>
 
 #include "backend/device/context.h"
+#include "data/io/hdf5_reader.h"
 #include "data/text/tokenizer.h"
 #include "model/parameters.h"
 #include "model/transformer_config.h"
@@ -17,9 +17,43 @@
 namespace ventris {
 
 namespace data {
-class Hdf5Reader;
 class Hdf5Writer;
-}  // namespace data
+}
+
+/// Of a SentencePiece model: that of both sides, or of targets beside one of sources.
+inline constexpr const char* kTokenizerDataset = "/tokenizer";
+inline constexpr const char* kSourceTokenizerDataset = "/source_tokenizer";
+
+/// Values of the attribute "format" of our files.
+inline constexpr const char* kWeightsFormat = "ventris weights 1";
+inline constexpr const char* kRoundedWeightsFormat = "ventris weights 2";  // with bf16 or int8
+inline constexpr const char* kCheckpointFormat = "ventris checkpoint 1";
+
+/// The file of a weights file, a checkpoint or a run folder (its best checkpoint, otherwise the newest).
+/// Throws Error(kMissingInput) if there is none.
+std::string resolve_model_file(const std::string& file_or_dir);
+
+/// The newest checkpoint of a run folder for which `read` does not throw, or "".
+std::string newest_checkpoint(const std::string& folder,
+                              const std::function<void(const std::string& path)>& read);
+
+/// Whether that attribute is one of these.
+bool is_model_format(const std::string& format);
+
+/// The configuration in a weights file or checkpoint. Throws Error(kBadData) if the file is of another kind.
+TransformerConfig read_config(const data::Hdf5Reader& reader);
+
+/// The precision of /model in a weights file or checkpoint. Throws Error or DataError (kBadData) if it names
+/// an unknown one.
+FilePrecision read_precision(const data::Hdf5Reader& reader);
+
+/// The SentencePiece models in a weights file or checkpoint.
+data::TokenizerModels read_tokenizer_models(const data::Hdf5Reader& reader);
+
+/// Throws Error(kBadData), naming `path` and each setting that differs, unless both describe networks of the
+/// same function and shape. Dropout and label smoothing may differ: they are of training, not of the network.
+void check_same_network(const TransformerConfig& in_file, const TransformerConfig& expected,
+                        const std::string& path);
 
 /// Groups of the parameters, of the scales of those in int8, and of the moving average of all.
 inline constexpr const char* kModelGroup = "/model";
@@ -54,15 +88,6 @@ void save_weights(Context& context, const std::string& path, const TransformerCo
                   const std::string& provenance, const std::string& probes = "",
                   int64_t averaged_checkpoints = 1, FilePrecision precision = FilePrecision::kF32);
 
-/// The arrays of a file of any format that hold a model (StoredArray).
-struct ArraysInFile {
-  std::string origin;           // for messages
-  std::set<std::string> names;  // of all
-  /// The type and shape of an array, as "f32 [16, 2]"; `expected`, for messages, is what it should be.
-  std::function<std::string(const std::string& name, const std::string& expected)> form;
-  /// Reads an array of the expected form.
-  std::function<void(const StoredArray& array, void* to)> read;
-};
 /// Reads all parameters into `flat` as read_parameters(), if they are exactly the arrays of the file; their
 /// digest must be `digest` if that is not empty.
 void read_arrays(Context& context, const ArraysInFile& file, const ParameterStore& store, Tensor flat,
@@ -99,5 +124,20 @@ void check_model(const data::Hdf5Reader& reader);
 void begin_loading(LoadedModel& model, Context& context, const TransformerConfig& config,
                    const data::TokenizerModels& tokenizers, DType dtype, uint64_t file_bytes,
                    FilePrecision precision = FilePrecision::kF32);
+
+/// Whether a file begins as a safetensors file does. False for one that cannot be read.
+bool is_safetensors(const std::string& path);
+
+/// Reads model.path, a safetensors file of ours, into all other members of the model, except the compute
+/// copy. Throws DataError or Error(kBadData), naming the file and the parameter that is missing, unknown or
+/// of another type or shape, or that has NaN, Inf or invalid values for its precision, or both digests of the
+/// parameters if they differ.
+void load_safetensors(Context& context, LoadedModel& model, DType dtype);
+
+/// Writes a safetensors file: the logical parameters by name, with the scales of those in int8, then the
+/// tokenizer as U8, and in the metadata digest, format, config, provenance, parameter_digest, probes, and the
+/// precision if it is not f32. The parameters must be rounded with round_parameters() for it.
+void save_safetensors(Context& context, const std::string& path, const LoadedModel& model,
+                      const std::string& provenance, const std::string& probes, FilePrecision precision);
 
 }  // namespace ventris

@@ -14,13 +14,14 @@
 #include "model/transformer.h"
 #include "trainer/batch_feed.h"
 #include "trainer/frozen_parameters.h"
-#include "trainer/initial_model.h"
+#include "trainer/initial_values.h"
 #include "trainer/optimizer.h"
 #include "trainer/run_shape.h"
 #include "trainer/schedule_options.h"
 #include "trainer/stages.h"
 #include "trainer/text.h"
 #include "trainer/validation/validation.h"
+#include "trainer/validation/validation_metric.h"
 
 namespace ventris {
 namespace {
@@ -251,6 +252,7 @@ int64_t TrainingPlan::bytes_of_a_host() const {
 
 TrainingPlan plan_training(const TrainOptions& given, const PlannedMachine& machine) {
   TrainOptions options = checked_options(given, machine.device);
+  static_cast<void>(ValidationScorer(options));
   options.precision = resolved_precision(given.precision, Precision::kAuto, machine.device);
   const data::Corpus corpus(options.corpus);
   static_cast<void>(resolve_begin_embedding(options, "", corpus));

@@ -7,7 +7,6 @@
 
 #include "backend/device/context.h"
 #include "backend/device/error.h"
-#include "trainer/checkpoint/model_files.h"
 #include "trainer/checkpoint/run_folder.h"
 #include "trainer/checkpoint/weights.h"
 

@@ -3,13 +3,13 @@
 
 #include <filesystem>
 
-#include "trainer/checkpoint/model_files.h"
+#include "data/io/atomic_file.h"
 
 namespace ventris {
 
 std::string write_in_folder(const std::string& folder, const std::string& name, const std::string& content) {
   const std::string path = (std::filesystem::path(folder) / name).string();
-  write_file_atomically(path, content);
+  data::write_file_atomically(path, content);
   return path;
 }
 

@@ -16,8 +16,7 @@
 #include "data/io/npz.h"
 #include "model/transformer_parameters.h"
 #include "trainer/checkpoint/model_arrays.h"
-#include "trainer/checkpoint/model_files.h"
-#include "trainer/checkpoint/safetensors_model.h"
+#include "trainer/checkpoint/weights.h"
 #include "trainer/exchange/marian_config.h"
 #include "trainer/exchange/marian_names.h"
 

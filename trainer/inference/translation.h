@@ -31,14 +31,6 @@ struct TranslatedLine {
   std::vector<Translation> translations;  // best first
 };
 
-/// Translates sentences on all ranks (sorted by length for speed, distributed to ranks by cost) and returns
-/// the hypotheses of every sentence, on every rank, in order; results do not depend on the number of ranks.
-/// If `abandon` is given and returns true before a batch of sentences on some rank, there is no result on any
-/// rank.
-std::optional<std::vector<std::vector<Hypothesis>>> translate_on_all_ranks(
-    Communicator& communicator, BeamSearch& search, const std::vector<SourceSentence>& sources,
-    const std::function<bool()>& abandon = {});
-
 /// Text in, text out, on all ranks: tokenizes, truncates sentences and prefixes longer than
 /// longest_sentence(), translates, detokenizes. A line without tokens gives one empty translation, for any
 /// prefix.

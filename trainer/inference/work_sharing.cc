@@ -45,6 +45,33 @@ void gather_slice(Communicator& communicator, const std::vector<std::vector<doub
   }
 }
 
+using Hypotheses = std::vector<std::vector<Hypothesis>>;
+
+/// For gather_numbers().
+std::vector<double> numbers_of(const std::vector<Hypothesis>& hypotheses) {
+  std::vector<double> numbers;
+  for (const Hypothesis& hypothesis : hypotheses) {
+    numbers.insert(numbers.end(), {hypothesis.log_probability, hypothesis.score,
+                                   static_cast<double>(hypothesis.tokens.size())});
+    numbers.insert(numbers.end(), hypothesis.tokens.begin(), hypothesis.tokens.end());
+  }
+  return numbers;
+}
+
+std::vector<Hypothesis> hypotheses_of(const std::vector<double>& numbers) {
+  std::vector<Hypothesis> hypotheses;
+  for (auto at = numbers.begin(); at != numbers.end();) {
+    Hypothesis& hypothesis = hypotheses.emplace_back();
+    hypothesis.log_probability = *at++;
+    hypothesis.score = *at++;
+    const auto tokens = static_cast<std::ptrdiff_t>(*at++);
+    std::transform(at, at + tokens, std::back_inserter(hypothesis.tokens),
+                   [](double token) { return static_cast<int32_t>(token); });
+    at += tokens;
+  }
+  return hypotheses;
+}
+
 }  // namespace
 
 int64_t pieces_for(Device device, int ranks) {
@@ -106,6 +133,32 @@ std::vector<std::vector<double>> gather_numbers(Communicator& communicator,
   for (size_t first = 0; first < mine.size(); first += kGathered)
     gather_slice(communicator, mine, first, std::min(first + kGathered, mine.size()), all);
   return all;
+}
+
+std::optional<Hypotheses> translate_on_all_ranks(Communicator& communicator, BeamSearch& search,
+                                                 const std::vector<SourceSentence>& sources,
+                                                 const std::function<bool()>& abandon) {
+  std::vector<int64_t> rows;
+  for (const SourceSentence& source : sources) rows.push_back(static_cast<int64_t>(source.tokens.size()) + 1);
+  const ChunkLimits limits = {.rows = search.options().batch_rows,
+                              .sentences = search.options().batch_sentences,
+                              .pieces = pieces_for(search.device(), communicator.size())};
+  std::vector<std::vector<double>> mine(sources.size() + 1);  // the last: that a rank abandoned the work
+  for (const Chunk& own : chunks_of_this_rank(communicator, rows, limits)) {
+    if (abandon && abandon()) {
+      mine.back() = {1.0};
+      break;
+    }
+    std::vector<SourceSentence> chunk;
+    for (const size_t index : own.sentences) chunk.push_back(sources[index]);
+    const Hypotheses found = search.translate(chunk);
+    for (size_t i = 0; i < found.size(); ++i) mine[own.sentences[i]] = numbers_of(found[i]);
+  }
+  const std::vector<std::vector<double>> all = gather_numbers(communicator, mine);
+  if (!all.back().empty()) return std::nullopt;
+  Hypotheses hypotheses(sources.size());
+  for (size_t i = 0; i < hypotheses.size(); ++i) hypotheses[i] = hypotheses_of(all[i]);
+  return hypotheses;
 }
 
 }  // namespace ventris

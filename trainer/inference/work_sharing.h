@@ -3,9 +3,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <optional>
 #include <vector>
 
 #include "backend/device/device.h"
+#include "model/search/beam_search.h"
 
 namespace ventris {
 
@@ -45,5 +48,13 @@ std::vector<Chunk> chunks_of_this_rank(const Communicator& communicator, const s
 /// the others is empty there. All ranks must call it.
 std::vector<std::vector<double>> gather_numbers(Communicator& communicator,
                                                 const std::vector<std::vector<double>>& mine);
+
+/// Translates sentences on all ranks (sorted by length for speed, distributed to ranks by cost) and returns
+/// the hypotheses of every sentence, on every rank, in order; results do not depend on the number of ranks.
+/// If `abandon` is given and returns true before a batch of sentences on some rank, there is no result on any
+/// rank.
+std::optional<std::vector<std::vector<Hypothesis>>> translate_on_all_ranks(
+    Communicator& communicator, BeamSearch& search, const std::vector<SourceSentence>& sources,
+    const std::function<bool()>& abandon = {});
 
 }  // namespace ventris

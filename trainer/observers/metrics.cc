@@ -3,7 +3,6 @@
 
 #include <sys/stat.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cmath>
 #include <cstring>
@@ -12,8 +11,8 @@
 #include "backend/device/error.h"
 #include "data/io/file_io.h"
 #include "trainer/json_text.h"
+#include "trainer/observers/metric_events.h"
 #include "trainer/observers/metrics_cut.h"
-#include "trainer/observers/validation_script.h"
 #include "trainer/text.h"
 
 namespace ventris {
@@ -38,38 +37,7 @@ void add_scores(OrderedJson& to, const std::string& prefix, const ValidationMetr
   if (metrics.has_chrf) to[prefix + "chrf"] = metrics.chrf;
 }
 
-double per_second(int64_t count, double seconds) {
-  return seconds > 0.0 ? static_cast<double>(count) / seconds : 0.0;
-}
-
 }  // namespace
-
-double perplexity_of(double nll) {
-  return std::exp(std::min(nll, 700.0));
-}
-
-double IntervalMetrics::perplexity() const {
-  return perplexity_of(nll());
-}
-double IntervalMetrics::target_tokens_per_second() const {
-  return per_second(sums.target_tokens, sums.seconds);
-}
-double IntervalMetrics::source_tokens_per_second() const {
-  return per_second(sums.source_tokens, sums.seconds);
-}
-double ValidationMetrics::perplexity() const {
-  return perplexity_of(nll);
-}
-
-double ValidationMetrics::of(const std::string& metric) const {
-  if (metric == "bleu") return bleu;
-  if (metric == "chrf") return chrf;
-  return metric == "loss" ? loss : perplexity();
-}
-
-bool is_better(const std::string& metric, double a, double b) {
-  return metric == "bleu" || metric == "chrf" ? a > b : a < b;
-}
 
 MetricsLog::MetricsLog(const std::string& model_dir, int64_t last_step, bool validates_last_step)
     : path_(model_dir + "/metrics.jsonl"),
@@ -112,7 +80,7 @@ void MetricsLog::append(OrderedJson line) {
        text.size() + 1, std::strerror(error), data::room_at(path_));
 }
 
-void MetricsLog::write(const IntervalMetrics& metrics) {
+void MetricsLog::on_interval(const IntervalMetrics& metrics) {
   OrderedJson line = metrics_line(metrics.step, "interval");
   line["epoch"] = metrics.epoch;
   if (metrics.has_loss()) {
@@ -138,9 +106,9 @@ void MetricsLog::write(const IntervalMetrics& metrics) {
   write_line(line);
 }
 
-void MetricsLog::write_digest(int64_t step, const std::string& digest) {
-  OrderedJson line = metrics_line(step, "digest");
-  line["digest"] = digest;
+void MetricsLog::on_digest(const StepDigest& digest) {
+  OrderedJson line = metrics_line(digest.step, "digest");
+  line["digest"] = digest.digest;
   write_line(line);
 }
 
@@ -151,39 +119,41 @@ void MetricsLog::write_event(int64_t step, const char* event, const OrderedJson&
   write_line(line);
 }
 
-void MetricsLog::write_stage_end(int64_t step, const std::string& stage, const std::string& end) {
-  write_event(step, kStageEndEvent, {{"ended_stage", stage}, {"end", end}});
+void MetricsLog::on_stage_end(const StageChange& ended) {
+  write_event(ended.step, kStageEndEvent, {{"ended_stage", ended.name}, {"end", ended.end}});
 }
 
-void MetricsLog::write_plateau(int64_t step, double factor) {
-  write_event(step, kPlateauEvent, {{"factor", factor}});
+void MetricsLog::on_rate_drop(const RateDrop& drop) {
+  write_event(drop.step, kPlateauEvent, {{"factor", drop.factor}});
 }
 
-void MetricsLog::write_resumed(const ResumedStart& start) {
-  OrderedJson members = {{"checkpoint", start.checkpoint}, {"program", start.program},
-                         {"device", start.device},         {"ranks", start.ranks},
-                         {"hosts", start.hosts},           {"lost_steps", start.lost_steps}};
-  if (!start.previous_state.empty()) members["previous_state"] = start.previous_state;
-  if (start.previous_exit_code) members["previous_exit_code"] = *start.previous_exit_code;
-  if (!start.previous_message.empty()) members["previous_message"] = start.previous_message;
+void MetricsLog::on_start(const RunStart& start) {
+  if (!start.resumed) return;
+  const ResumedStart& resumed = *start.resumed;
+  OrderedJson members = {{"checkpoint", resumed.checkpoint}, {"program", resumed.program},
+                         {"device", resumed.device},         {"ranks", start.ranks},
+                         {"hosts", resumed.hosts},           {"lost_steps", resumed.lost_steps}};
+  if (!resumed.previous_state.empty()) members["previous_state"] = resumed.previous_state;
+  if (resumed.previous_exit_code) members["previous_exit_code"] = *resumed.previous_exit_code;
+  if (!resumed.previous_message.empty()) members["previous_message"] = resumed.previous_message;
   write_event(start.step, kResumedEvent, members);
 }
 
-void MetricsLog::write_skipped(int64_t step, const std::string& place) {
-  write_event(step, kSkippedEvent, {{"place", place}});
+void MetricsLog::on_skipped_step(const SkippedStep& skipped) {
+  write_event(skipped.step, kSkippedEvent, {{"place", skipped.place}});
 }
 
-void MetricsLog::write_script(int64_t step, const ScriptResult& result) {
+void MetricsLog::on_script_result(const ScriptResult& result) {
   OrderedJson members = {{"of_step", result.of_step}, {"set", result.set}};
   if (result.score) {
     members["score"] = *result.score;
   } else {
     members["error"] = result.error;
   }
-  write_event(step, kValidScriptEvent, members);
+  write_event(result.step, kValidScriptEvent, members);
 }
 
-void MetricsLog::write(const ValidationMetrics& metrics) {
+void MetricsLog::on_validation(const ValidationMetrics& metrics) {
   OrderedJson line = metrics_line(metrics.step, kValidationType);
   add_scores(line, "valid_", metrics);
   for (const ValidationMetrics& set : metrics.sets) {

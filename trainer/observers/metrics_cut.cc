@@ -9,9 +9,9 @@
 #include <nlohmann/json.hpp>
 
 #include "backend/device/error.h"
+#include "data/io/atomic_file.h"
 #include "data/io/file_io.h"
 #include "data/io/folder_lock.h"
-#include "trainer/checkpoint/model_files.h"
 #include "trainer/json_text.h"
 #include "trainer/json_value.h"
 #include "trainer/observers/metric_events.h"
@@ -46,7 +46,7 @@ int64_t cut_metrics(const std::string& path, int64_t last_step, bool validates_l
   errno = 0;
   std::ifstream in(path, std::ios::binary);
   if (!in && errno == ENOENT) {
-    write_file_atomically(path, "");
+    data::write_file_atomically(path, "");
     return last_step;
   }
   if (!in) fail(ExitCode::kCannotCreate, "{}: cannot read the file: {}", path, std::strerror(errno));
@@ -86,7 +86,7 @@ int64_t cut_metrics(const std::string& path, int64_t last_step, bool validates_l
     fs::resize_file(path, kept.size(), error);
     if (error) fail(ExitCode::kIo, "{}: cannot be cut to {} bytes: {}", path, kept.size(), error.message());
   } else {
-    write_file_atomically(path, kept);
+    data::write_file_atomically(path, kept);
   }
   return last_dropped;
 }

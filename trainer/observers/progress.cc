@@ -12,7 +12,6 @@
 #include <string>
 
 #include "trainer/observers/live_line.h"
-#include "trainer/observers/metrics.h"
 #include "trainer/observers/progress_text.h"
 #include "trainer/signals.h"
 #include "trainer/text.h"
@@ -90,23 +89,59 @@ bool Progress::wants_line() const {
   return impl_->is_silent_for(impl_->live.is_possible() ? kLiveSeconds : impl_->log_seconds);
 }
 
-void Progress::line(const IntervalMetrics& metrics, double seconds_left) {
-  impl_->show(progress_text(metrics, impl_->max_steps, seconds_left, impl_->smooths),
-              short_progress_text(metrics, impl_->max_steps, seconds_left));
+void Progress::on_interval(const IntervalMetrics& metrics) {
+  impl_->show(progress_text(metrics, impl_->max_steps, metrics.seconds_left, impl_->smooths),
+              short_progress_text(metrics, impl_->max_steps, metrics.seconds_left));
 }
 
-void Progress::goes_on(int64_t step, const std::string& what) {
+void Progress::heartbeat(int64_t step, const std::string& what) {
   if (!impl_->is_silent_for(impl_->log_seconds)) return;
   const std::string text = fmt::format("step {}/{}  {}", step, impl_->max_steps, what);
   impl_->show(text, text);
 }
 
-void Progress::validation(const ValidationMetrics& metrics, bool best, double seconds) {
+void Progress::on_skipped_step(const SkippedStep& skipped) {
+  warning(fmt::format("step {} is skipped: NaN or Inf, first seen in {}", skipped.step, skipped.first_seen));
+}
+
+void Progress::on_digest(const StepDigest& digest) {
+  message(fmt::format("step {} digest {}", digest.step, digest.digest));
+}
+
+void Progress::on_validation(const ValidationMetrics& metrics) {
   std::string text = scores_text(metrics, impl_->smooths);
   for (const ValidationMetrics& set : metrics.sets)
     text += fmt::format("; {}: {}", set.name, scores_text(set, impl_->smooths));
-  message(fmt::format("step {}  validation: {}{}  ({})", metrics.step, text, best ? "  best so far" : "",
-                      duration_text(seconds)));
+  message(fmt::format("step {}  validation: {}{}  ({})", metrics.step, text,
+                      metrics.is_best ? "  best so far" : "", duration_text(metrics.seconds)));
+}
+
+void Progress::on_script_result(const ScriptResult& result) {
+  const std::string of = fmt::format("step {}, {}", result.of_step, result.set);
+  if (result.score) {
+    message(fmt::format("step {}  script for {}: {:.6g}", result.step, of, *result.score));
+  } else {
+    warning(fmt::format("--valid-script has no score for {}: {}", of, result.error));
+  }
+}
+
+void Progress::on_rate_drop(const RateDrop& drop) {
+  message(fmt::format("the learning rate drops from {:.4g} to {:.4g} after step {}: {} without a better one",
+                      drop.before, drop.after, drop.step, counted(drop.validations, "validation")));
+}
+
+void Progress::on_stage_end(const StageChange& ended) {
+  message(fmt::format(
+      "stage {} has ended at step {} ({}); {}", ended.name, ended.step, ended.end,
+      ended.next.empty() ? "it was the last: training is done" : fmt::format("stage {} begins", ended.next)));
+}
+
+void Progress::on_end(const RunEnd& end) {
+  message(fmt::format("{} at step {} after {}, saved in {}", end.stopped ? "stopped on request" : "done",
+                      end.step, duration_text(end.elapsed_seconds), readable(end.last_checkpoint)));
+  message(fmt::format("{:.0f} target tokens/s, {:.1f} GFLOP/s of the model, peak memory {} MiB on {}",
+                      end.target_tokens_per_second, 1e-9 * end.flops_per_second, end.peak_memory_bytes >> 20,
+                      counted(end.ranks, "rank")));
 }
 
 void Progress::message(const std::string& text) {

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "trainer/observers/metrics.h"
+#include "trainer/run_metrics.h"
 #include "trainer/text.h"
 #include "trainer/train_profile.h"
 

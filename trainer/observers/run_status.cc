@@ -9,8 +9,8 @@
 #include <nlohmann/json.hpp>
 
 #include "backend/device/error.h"
+#include "data/io/atomic_file.h"
 #include "data/io/json_text.h"
-#include "trainer/checkpoint/model_files.h"
 #include "trainer/checkpoint/run_folder.h"
 #include "trainer/json_text.h"
 #include "trainer/json_value.h"
@@ -61,24 +61,24 @@ bool is_worth_restarting(int exit_code, bool begun) {
   }
 }
 
-void RunStatus::begin(const Place& place, int64_t step, const std::string& last_checkpoint) {
-  model_dir_ = place.model_dir;
+void RunStatus::on_start(const RunStart& start) {
+  model_dir_ = start.model_dir;
   folder_.emplace(model_dir_);
   record_ = {.state = "running",
-             .step = step,
-             .last_checkpoint = last_checkpoint,
-             .host = place.host,
+             .step = start.step,
+             .last_checkpoint = start.last_checkpoint,
+             .host = start.host,
              .pid = ::getpid(),
-             .rank = place.rank,
-             .ranks = place.ranks,
+             .rank = start.rank,
+             .ranks = start.ranks,
              .started = now_utc()};
   if (record_.rank == 0) write();
 }
 
-void RunStatus::saved(int64_t step, const std::string& last_checkpoint) {
+void RunStatus::on_save(const SavedCheckpoint& saved) {
   if (!begun()) return;
-  record_.step = step;
-  record_.last_checkpoint = last_checkpoint;
+  record_.step = saved.step;
+  record_.last_checkpoint = saved.path;
   if (record_.rank == 0) write();
 }
 
@@ -103,7 +103,7 @@ void RunStatus::write() const {
   }
   try {
     constexpr int kIndent = 2;
-    write_file_atomically(model_dir_ + kFile, json_text(json, kIndent) + "\n");
+    data::write_file_atomically(model_dir_ + kFile, json_text(json, kIndent) + "\n");
   } catch (const std::exception&) {
   }
 }

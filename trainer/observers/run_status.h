@@ -6,6 +6,7 @@
 #include <string>
 
 #include "data/io/folder_lock.h"
+#include "trainer/observer.h"
 
 namespace ventris {
 
@@ -35,24 +36,17 @@ bool is_worth_restarting(int exit_code, bool begun);
 
 /// Updates status.json of a run folder: rank 0 writes it when training begins and after each checkpoint, and
 /// the rank that reports the end or failure of the run writes the final state. Nothing is written before
-/// begin(), so that a refused start leaves the file unchanged, nor after the folder at that path was
+/// on_start(), so that a refused start leaves the file unchanged, nor after the folder at that path was
 /// replaced. A file that cannot be written is left unchanged without an exception.
-class RunStatus {
+class RunStatus final : public Observer {
  public:
-  struct Place {
-    std::string model_dir;
-    std::string host;
-    int rank = 0;
-    int ranks = 1;
-  };
-
   /// Writes "running", on rank 0.
-  void begin(const Place& place, int64_t step, const std::string& last_checkpoint);
+  void on_start(const RunStart& start) override;
   bool begun() const { return !model_dir_.empty(); }
-  /// Training reached `step`; does not write the file.
-  void reach(int64_t step) { record_.step = step; }
+  /// Does not write the file.
+  void on_step(int64_t step) override { record_.step = step; }
   /// Writes, on rank 0, that this checkpoint exists.
-  void saved(int64_t step, const std::string& last_checkpoint);
+  void on_save(const SavedCheckpoint& saved) override;
   /// Writes the end of the run, on the rank that calls: done (0), stopped (75) or failed.
   void end(int exit_code, const std::string& message);
 

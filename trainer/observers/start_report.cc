@@ -24,7 +24,6 @@
 #include "trainer/exchange/export_limits.h"
 #include "trainer/observers/progress.h"
 #include "trainer/options/train_rows.h"
-#include "trainer/run_shape.h"
 #include "trainer/schedule_options.h"
 #include "trainer/text.h"
 #include "trainer/train_options_json.h"

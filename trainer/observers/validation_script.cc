@@ -48,16 +48,17 @@ std::vector<char*> pointers_to(std::vector<std::string>& words) {
 
 }  // namespace
 
-void ValidationScript::start(int64_t step, const ValidationSets& sets) {
+void ValidationScript::on_validation(const ValidationMetrics& metrics) {
+  const int64_t step = metrics.step;
   for (; waiting_.size() > (process_ != 0 ? 1U : 0U); waiting_.pop_back()) {
     waiting_.back().error = "the script was still busy with another one";
-    log(waiting_.back(), step);
+    report(waiting_.back(), step);
   }
-  for (const ValidationSet& set : sets.all()) waiting_.push_back({.of_step = step, .set = set.name});
-  log_arrived(step);
+  for (const std::string& set : sets_) waiting_.push_back({.of_step = step, .set = set});
+  poll(step);
 }
 
-void ValidationScript::log_arrived(int64_t step) {
+void ValidationScript::poll(int64_t step) {
   while (!waiting_.empty()) {
     ScriptResult& task = waiting_.front();
     if (process_ == 0 && run(task)) return;
@@ -70,7 +71,7 @@ void ValidationScript::log_arrived(int64_t step) {
     } else {
       task.error = "it cannot be started";
     }
-    log(task, step);
+    report(task, step);
     waiting_.pop_front();
   }
 }
@@ -159,14 +160,9 @@ void ValidationScript::read_score(ScriptResult& task, int status) const {
   }
 }
 
-void ValidationScript::log(const ScriptResult& result, int64_t step) {
-  metrics_.write_script(step, result);
-  const std::string of = fmt::format("step {}, {}", result.of_step, result.set);
-  if (result.score) {
-    progress_.message(fmt::format("step {}  script for {}: {:.6g}", step, of, *result.score));
-  } else {
-    progress_.warning(fmt::format("--valid-script has no score for {}: {}", of, result.error));
-  }
+void ValidationScript::report(ScriptResult& result, int64_t step) const {
+  result.step = step;
+  report_(result);
 }
 
 }  // namespace ventris

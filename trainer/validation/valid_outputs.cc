@@ -10,8 +10,8 @@
 #include <utility>
 
 #include "backend/device/error.h"
+#include "data/io/atomic_file.h"
 #include "data/io/file_io.h"
-#include "trainer/checkpoint/model_files.h"
 
 namespace ventris {
 namespace {
@@ -39,7 +39,7 @@ void write_lines(const std::string& path, const std::vector<std::string>& lines)
     std::ranges::replace(line, '\n', ' ');
     text += line + "\n";
   }
-  write_file_atomically(path, text);
+  data::write_file_atomically(path, text);
 }
 
 }  // namespace
@@ -53,14 +53,19 @@ std::string path_of_valid_text(const std::string& model_dir, const std::string& 
   return (folder_of_outputs(model_dir) / (set + name + kEnding)).string();
 }
 
-void write_valid_output(const std::string& model_dir, int64_t step, const std::string& set,
-                        const std::vector<std::string>& translations) {
-  write_lines(path_of_valid_output(model_dir, step, set), translations);
-}
-
-void write_valid_text(const std::string& model_dir, const std::string& set, ValidSide side,
-                      const std::vector<std::string>& lines) {
-  write_lines(path_of_valid_text(model_dir, set, side), lines);
+void write_valid_outputs(const std::string& model_dir, int64_t step, const ValidationSets& sets,
+                         const std::vector<std::vector<std::string>>& translations) {
+  for (size_t i = 0; i < translations.size(); ++i) {
+    const ValidationSet& set = sets.all()[i];
+    write_lines(path_of_valid_output(model_dir, step, set.name), translations[i]);
+    const auto write = [&](ValidSide side, const auto& line_of) {
+      std::vector<std::string> lines;
+      for (int64_t pair = 0; pair < std::ssize(translations[i]); ++pair) lines.push_back(line_of(pair));
+      write_lines(path_of_valid_text(model_dir, set.name, side), lines);
+    };
+    write(ValidSide::kReference, set.reference);
+    write(ValidSide::kSource, set.source);
+  }
 }
 
 std::vector<ValidOutput> list_valid_outputs(const std::string& model_dir) {

@@ -5,21 +5,21 @@
 #include <string>
 #include <vector>
 
+#include "trainer/validation/validation_sets.h"
+
 namespace ventris {
 
 /// Translations of the validation sets of a run: valid/00001000/news.txt in its folder, one line for each
 /// sentence, written atomically and the same whenever a step is validated again.
 
-/// Errors: DataError kCannotCreate, kIo.
-void write_valid_output(const std::string& model_dir, int64_t step, const std::string& set,
-                        const std::vector<std::string>& translations);
+/// Writes the translations of each set, none for sets that were not translated, and beside them the texts of
+/// the same lines. Errors: DataError kCannotCreate, kIo.
+void write_valid_outputs(const std::string& model_dir, int64_t step, const ValidationSets& sets,
+                         const std::vector<std::vector<std::string>>& translations);
 
 /// The texts beside them, of the same lines: valid/news.source.txt and valid/news.reference.txt.
 enum class ValidSide { kSource, kReference };
 std::string path_of_valid_text(const std::string& model_dir, const std::string& set, ValidSide side);
-/// Errors as write_valid_output().
-void write_valid_text(const std::string& model_dir, const std::string& set, ValidSide side,
-                      const std::vector<std::string>& lines);
 
 /// The translations that a run folder has, by rising step. Folders that cannot be listed have none.
 struct ValidOutput {

@@ -9,7 +9,7 @@
 #include "data/packer.h"
 #include "data/scores/significance.h"
 #include "trainer/batch_feed.h"
-#include "trainer/inference/translation.h"
+#include "trainer/inference/work_sharing.h"
 #include "trainer/signals.h"
 
 namespace ventris {
@@ -51,20 +51,15 @@ Validation::Validation(Context& context, Communicator& communicator, const data:
       options_(options),
       scorer_(options),
       rows_(rows),
-      stage_(context, capacity(corpus, rows)) {
+      stage_(context, validation_capacity(corpus, rows)) {
   for (const ValidationSet& set : sets.all()) batches_.push_back(cut_into_batches(set.pairs, rows.loss));
-}
-
-MicroBatchCapacity Validation::capacity(const data::Corpus& corpus, ValidationRows rows) {
-  const int64_t max = std::max<int64_t>(rows.loss, corpus.max_length() + int64_t{1});
-  return {.source_rows = max, .target_rows = max, .sentences = static_cast<int>(max)};
 }
 
 std::optional<Validated> Validation::run(Transformer& transformer, ParameterStore& store,
                                          const TransformerIds& ids, int64_t step,
-                                         const std::function<void()>& goes_on) {
-  const auto stops = [&goes_on] {
-    goes_on();
+                                         const std::function<void()>& heartbeat) {
+  const auto stops = [&heartbeat] {
+    heartbeat();
     return stop_requested();
   };
   const size_t count = sets_.all().size();

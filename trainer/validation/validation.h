@@ -12,7 +12,8 @@
 #include "model/batch_stage.h"
 #include "model/search/beam_search.h"
 #include "model/transformer.h"
-#include "trainer/observers/metrics.h"
+#include "trainer/run_metrics.h"
+#include "trainer/run_shape.h"
 #include "trainer/train_options.h"
 #include "trainer/validation/validation_metric.h"
 #include "trainer/validation/validation_sets.h"
@@ -20,17 +21,6 @@
 namespace ventris {
 
 class Communicator;
-
-/// The batch sizes of validation. Results depend on them only within rounding.
-struct ValidationRows {
-  int64_t loss;        // of a side, or the longest sentence if that is longer
-  int64_t search = 0;  // BeamSearchOptions::batch_rows
-};
-
-/// Fixed for a kind of device, so that results depend on neither ranks nor the batches of training.
-inline ValidationRows validation_rows_of(Device device) {
-  return {.loss = device == Device::kCpu ? 1024 : 4096};
-}
 
 /// What a validation found.
 struct Validated {
@@ -42,18 +32,16 @@ struct Validated {
 /// number of ranks.
 class Validation {
  public:
-  /// The references must outlive the object; the Transformer must be planned for capacity().
+  /// The references must outlive the object; the Transformer must be planned for validation_capacity().
   Validation(Context& context, Communicator& communicator, const data::Corpus& corpus,
              const ValidationSets& sets, const TrainOptions& options, ValidationRows rows);
-
-  static MicroBatchCapacity capacity(const data::Corpus& corpus, ValidationRows rows);
 
   /// Loss per target token without dropout and, if requested, BLEU and, as the --valid-metric, chrF of beam
   /// search against the raw reference lines, of each set. Empty on all ranks after a stop request
   /// (stop_requested()): the rank ends before its next batch of sentences, and the others after theirs. Calls
-  /// `goes_on` before each batch.
+  /// `heartbeat` before each batch.
   std::optional<Validated> run(Transformer& transformer, ParameterStore& store, const TransformerIds& ids,
-                               int64_t step, const std::function<void()>& goes_on);
+                               int64_t step, const std::function<void()>& heartbeat);
   const ValidationScorer& scorer() const { return scorer_; }
 
  private:

@@ -17,7 +17,6 @@
 #include "tests/support/tiny_run.h"
 #include "trainer/observers/metrics_reader.h"
 #include "trainer/observers/progress_text.h"
-#include "trainer/observers/validation_script.h"
 
 namespace ventris {
 namespace {
@@ -48,10 +47,10 @@ TEST(Metrics, ALogThatIsRemovedIsBegunAnewUnlessTheFolderIsAnother) {
   std::filesystem::create_directory(run);
   const data::FolderLock lock(run);  // its file tells one folder from another
   MetricsLog log(run, 0);
-  log.write_digest(1, "01");
+  log.on_digest({.step = 1, .digest = "01"});
   std::filesystem::remove(run + "/metrics.jsonl");
-  log.write_digest(2, "02");
-  log.write_digest(3, "03");
+  log.on_digest({.step = 2, .digest = "02"});
+  log.on_digest({.step = 3, .digest = "03"});
   const auto lines = lines_of(run + "/metrics.jsonl");
   ASSERT_EQ(lines.size(), 3U);
   EXPECT_EQ(lines[0].at("event"), "removed");
@@ -61,7 +60,7 @@ TEST(Metrics, ALogThatIsRemovedIsBegunAnewUnlessTheFolderIsAnother) {
 
   std::filesystem::rename(run, folder / "moved");
   std::filesystem::create_directory(run);
-  log.write_digest(4, "04");
+  log.on_digest({.step = 4, .digest = "04"});
   EXPECT_TRUE(std::filesystem::is_empty(run));
   EXPECT_EQ(lines_of(folder / "moved/metrics.jsonl").back().at("digest"), "04");
 }
@@ -70,9 +69,9 @@ TEST(Metrics, AnIntervalOnADeviceHasItsRateAndItsMemory) {
   const TemporaryFolder folder;
   MetricsLog log(folder / "", 0);
   IntervalMetrics metrics = some_metrics(1);
-  log.write(metrics);
+  log.on_interval(metrics);
   metrics.device = {.flops_per_second = 4e14, .memory_bytes = int64_t{3} << 30};
-  log.write(metrics);
+  log.on_interval(metrics);
   const auto lines = lines_of(folder / "metrics.jsonl");
   ASSERT_EQ(lines.size(), 2U);
   for (const char* key : {"model_flops_per_second", "device_memory_bytes"})
@@ -96,11 +95,12 @@ TEST(Metrics, ALogThatCannotBeReadIsNotWrittenAnew) {
 TEST(Metrics, AValidationIsOneObjectAndNothingIsEverNaN) {
   const TemporaryFolder folder;
   MetricsLog log(folder / "", 0);
-  log.write(ValidationMetrics{.step = 100, .loss = 2.0, .nll = 1.0, .has_bleu = true, .bleu = 33.5});
-  log.write(ValidationMetrics{.step = 200, .loss = std::numeric_limits<double>::quiet_NaN(), .nll = 1e9});
+  log.on_validation(ValidationMetrics{.step = 100, .loss = 2.0, .nll = 1.0, .has_bleu = true, .bleu = 33.5});
+  log.on_validation(
+      ValidationMetrics{.step = 200, .loss = std::numeric_limits<double>::quiet_NaN(), .nll = 1e9});
   IntervalMetrics skipped = some_metrics(300);
   skipped.sums = {};
-  log.write(skipped);
+  log.on_interval(skipped);
   const auto lines = lines_of(folder / "metrics.jsonl");
   ASSERT_EQ(lines.size(), 3U);
   EXPECT_DOUBLE_EQ(lines[0]["valid_loss"], 2.0);
@@ -122,12 +122,12 @@ TEST(Metrics, AStepThatIsValidatedAnewLosesItsValidationAlone) {
   const auto steps_after = [&](bool validates_last_step) {
     {
       MetricsLog log(folder / "", -1);
-      log.write(ValidationMetrics{.step = 10});
-      log.write(some_metrics(20));
-      log.write_digest(20, "0123");
-      log.write(ValidationMetrics{.step = 20, .has_bleu = true, .bleu = 12.0});
-      log.write_script(20, {.of_step = 10, .set = "news", .score = 0.5, .error = ""});
-      log.write_script(20, {.of_step = 20, .set = "news", .score = {}, .error = "it ended"});
+      log.on_validation(ValidationMetrics{.step = 10});
+      log.on_interval(some_metrics(20));
+      log.on_digest({.step = 20, .digest = "0123"});
+      log.on_validation(ValidationMetrics{.step = 20, .has_bleu = true, .bleu = 12.0});
+      log.on_script_result({.of_step = 10, .set = "news", .score = 0.5, .error = "", .step = 20});
+      log.on_script_result({.of_step = 20, .set = "news", .score = {}, .error = "it ended", .step = 20});
     }
     const MetricsLog log(folder / "", 20, validates_last_step);
     return lines_of(folder / "metrics.jsonl");
@@ -212,20 +212,22 @@ TEST(Metrics, AStartThatResumesIsReadAsARestart) {
   const TemporaryFolder folder;
   {
     MetricsLog log(folder / "", -1);
-    log.write_skipped(38, "the loss");
+    log.on_skipped_step({.step = 38, .place = "the loss", .first_seen = ""});
     IntervalMetrics metrics = some_metrics(40);
     metrics.skipped_steps = 1;
-    log.write(metrics);
-    log.write_resumed({.step = 40,
-                       .checkpoint = "checkpoint-00000040.h5",
-                       .program = "ventris 1.2.3",
-                       .device = "cpu",
-                       .ranks = 2,
-                       .hosts = 1,
-                       .lost_steps = 7,
-                       .previous_state = "failed",
-                       .previous_exit_code = 69,
-                       .previous_message = "rank 1 is gone"});
+    log.on_interval(metrics);
+    log.on_start({.model_dir = folder / "",
+                  .host = "node7",
+                  .ranks = 2,
+                  .step = 40,
+                  .resumed = ResumedStart{.checkpoint = "checkpoint-00000040.h5",
+                                          .program = "ventris 1.2.3",
+                                          .device = "cpu",
+                                          .hosts = 1,
+                                          .lost_steps = 7,
+                                          .previous_state = "failed",
+                                          .previous_exit_code = 69,
+                                          .previous_message = "rank 1 is gone"}});
   }
   const MetricsRecord record = read_metrics(folder / "metrics.jsonl");
   ASSERT_EQ(record.marks.size(), 2U);

@@ -41,10 +41,10 @@ TEST(Progress, ALogIsNeverSilentForLong) {
     ::testing::internal::CaptureStderr();
     Progress eager(is_first, options, 0.0);
     EXPECT_EQ(eager.wants_line(), is_first);
-    eager.goes_on(7, "validating");
+    eager.heartbeat(7, "validating");
     Progress patient(is_first, options, 1e6);
     EXPECT_FALSE(patient.wants_line());
-    patient.goes_on(8, "validating");
+    patient.heartbeat(8, "validating");
     const std::string text = ::testing::internal::GetCapturedStderr();
     EXPECT_EQ(text.find("  step 7/250  validating\n") != std::string::npos, is_first) << text;
     EXPECT_EQ(text.find("step 8"), std::string::npos) << text;

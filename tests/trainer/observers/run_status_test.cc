@@ -24,7 +24,7 @@ nlohmann::json status_of(const std::string& folder) {
 TEST(RunStatus, NothingIsWrittenBeforeTheRunBegins) {
   const TemporaryFolder folder;
   RunStatus status;
-  status.saved(5, "checkpoint-00000005.h5");
+  status.on_save({5, "checkpoint-00000005.h5"});
   status.end(64, "no such option");
   EXPECT_FALSE(read_status(folder / ""));
 }
@@ -32,7 +32,7 @@ TEST(RunStatus, NothingIsWrittenBeforeTheRunBegins) {
 TEST(RunStatus, TellsWhereTheRunIsAndHowItEnded) {
   const TemporaryFolder folder;
   RunStatus status;
-  status.begin({.model_dir = folder / "", .host = "node7", .rank = 0, .ranks = 4}, 3, "");
+  status.on_start({.model_dir = folder / "", .host = "node7", .rank = 0, .ranks = 4, .step = 3});
   nlohmann::json json = status_of(folder / "");
   EXPECT_EQ(json["state"], "running");
   EXPECT_TRUE(json["exit_code"].is_null() && json["retryable"].is_null() && json["ended"].is_null());
@@ -40,9 +40,9 @@ TEST(RunStatus, TellsWhereTheRunIsAndHowItEnded) {
   EXPECT_EQ(json["host"], "node7");
   EXPECT_EQ(json["ranks"], 4);
 
-  status.saved(8, (folder / "checkpoint-00000008.h5"));
+  status.on_save({8, (folder / "checkpoint-00000008.h5")});
   EXPECT_EQ(read_status(folder / "")->saved_step(), 8);
-  status.reach(9);
+  status.on_step(9);
   status.end(74, "the disk is full \xff");
   json = status_of(folder / "");
   EXPECT_EQ(json["state"], "failed");
@@ -61,11 +61,11 @@ TEST(RunStatus, NothingIsWrittenIntoAFolderThatTookThePlaceOfTheFirst) {
   std::filesystem::create_directory(run);
   const data::FolderLock lock(run);
   RunStatus status;
-  status.begin({.model_dir = run, .host = "a", .rank = 0, .ranks = 1}, 0, "");
+  status.on_start({.model_dir = run, .host = "a", .rank = 0, .ranks = 1, .step = 0});
   std::filesystem::rename(run, folder / "moved");
   std::filesystem::create_directory(run);
   const data::FolderLock other(run);
-  status.saved(8, "checkpoint-00000008.h5");
+  status.on_save({8, "checkpoint-00000008.h5"});
   status.end(74, "the folder was moved");
   EXPECT_FALSE(read_status(run));
   EXPECT_EQ(read_status(folder / "moved")->state, "running");
@@ -74,8 +74,8 @@ TEST(RunStatus, NothingIsWrittenIntoAFolderThatTookThePlaceOfTheFirst) {
 TEST(RunStatus, OnlyTheFirstRankWritesBeforeTheEnd) {
   const TemporaryFolder folder;
   RunStatus status;
-  status.begin({.model_dir = folder / "", .host = "b", .rank = 2, .ranks = 4}, 0, "");
-  status.saved(8, "checkpoint-00000008.h5");
+  status.on_start({.model_dir = folder / "", .host = "b", .rank = 2, .ranks = 4, .step = 0});
+  status.on_save({8, "checkpoint-00000008.h5"});
   EXPECT_FALSE(read_status(folder / ""));
   status.end(69, "lost");
   EXPECT_EQ(read_status(folder / "")->rank, 2);
@@ -83,7 +83,7 @@ TEST(RunStatus, OnlyTheFirstRankWritesBeforeTheEnd) {
 
 TEST(RunStatus, AFolderThatIsGoneIsNoFailure) {
   RunStatus status;
-  status.begin({.model_dir = "/nonexistent/folder", .host = "a", .rank = 0, .ranks = 1}, 0, "");
+  status.on_start({.model_dir = "/nonexistent/folder", .host = "a", .rank = 0, .ranks = 1, .step = 0});
   status.end(0, "trained");
   EXPECT_FALSE(read_status("/nonexistent/folder"));
 }

@@ -11,7 +11,6 @@
 
 #include "tests/support/tiny_run.h"
 #include "trainer/observers/metrics.h"
-#include "trainer/observers/validation_script.h"
 
 namespace ventris {
 namespace {
@@ -30,10 +29,11 @@ void start(const std::string& folder, int64_t last_step, const std::vector<int64
     metrics.set_listener([&](const nlohmann::ordered_json& line) { events->write_line(line); });
   }
   for (const int64_t step : steps) {
-    metrics.write_digest(step, "0123");
-    metrics.write(ValidationMetrics{.step = step, .loss = 2.0, .nll = 1.0});
-    metrics.write_script(step, {.of_step = step, .set = "failed", .score = std::nullopt, .error = "why"});
-    metrics.write_script(step + 3, {.of_step = step, .set = "news", .score = 0.5, .error = ""});
+    metrics.on_digest({.step = step, .digest = "0123"});
+    metrics.on_validation(ValidationMetrics{.step = step, .loss = 2.0, .nll = 1.0});
+    metrics.on_script_result(
+        {.of_step = step, .set = "failed", .score = std::nullopt, .error = "why", .step = step});
+    metrics.on_script_result({.of_step = step, .set = "news", .score = 0.5, .error = "", .step = step + 3});
   }
 }
 

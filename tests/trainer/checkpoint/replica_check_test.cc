@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "trainer/checkpoint/replicas.h"
+#include "trainer/checkpoint/replica_check.h"
 
 #include <fmt/core.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "trainer/checkpoint/hold_run_folder.h"
+#include "trainer/checkpoint/lock_run_folder.h"
 
 #include <exception>
 #include <string>
@@ -31,7 +31,7 @@ void check_config_is_ours(const std::string& folder) {
 
 }  // namespace
 
-std::unique_ptr<data::FolderLock> hold_run_folder(const Communicator& communicator, const std::string& folder,
+std::unique_ptr<data::FolderLock> lock_run_folder(const Communicator& communicator, const std::string& folder,
                                                   Progress& progress) {
   if (communicator.rank() != 0) return nullptr;
   refuse_newer_run(folder);

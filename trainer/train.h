@@ -6,13 +6,16 @@
 #include <string>
 
 #include "backend/device/context.h"
+#include "data/batches.h"
+#include "trainer/checkpoint/checkpoint_saver.h"
 #include "trainer/train_options.h"
 #include "trainer/train_profile.h"
 
 namespace ventris {
 
 class Communicator;
-class RunStatus;
+class Observer;
+struct Run;
 
 enum class TrainEnd { kDone, kStoppedOnRequest };
 
@@ -35,9 +38,25 @@ struct TrainResult {
 
 /// Trains with the options on all ranks: `command` is recorded in the run folder. Every rank returns the same
 /// result, except for the profile. Throws Error with the documented exit codes: kRanksDisagree, kDiverged (10
-/// steps in a row with NaN or Inf, naming its first occurrence), ... `status`, if given, is notified of the
-/// start, of steps and of checkpoints.
+/// steps in a row with NaN or Inf, naming its first occurrence), ... `observer`, if given, is notified on
+/// every rank (trainer/observer.h).
 TrainResult train(Context& context, Communicator& communicator, const TrainOptions& options,
-                  const std::string& command, RunStatus* status = nullptr);
+                  const std::string& command, Observer* observer = nullptr);
+
+/// The parts of train(), for a run of make_run() (trainer/run.h). All ranks must call them.
+
+/// Counts the step and returns its sentence pairs.
+data::GlobalBatch begin_step(Run& run);
+/// Enqueues the whole step: forward and backward, the sums over the ranks, Adam (TrainingStep). False if it
+/// was abandoned for a stop, on all ranks: then the state is that after the previous step.
+bool compute_step(Run& run, const data::GlobalBatch& batch);
+/// Advances past the batch. Throws Error(kDiverged) if training diverged (trainer/divergence.h).
+void complete_step(Run& run, const data::GlobalBatch& batch);
+/// Validates; the best model so far is saved. On a stop request it is abandoned, and marked as pending.
+void validate(Run& run);
+/// Copies the state; rank 0 writes it during training.
+void save(Run& run, const std::optional<CheckpointSaver::Best>& best = {});
+/// Validates and saves the last state, and waits until it is on the disk.
+TrainResult finish(Run& run);
 
 }  // namespace ventris
