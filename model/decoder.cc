@@ -107,7 +107,7 @@ void Decoder::backward(Pass& pass, GradientStream& gradients, Tensor d_memory, S
     if (!pass.store.trains_before(here.first)) return;
   }
   embedding_.backward(pass, gradients.residual);
-  if (own_table_ >= 0) clear_zero_word(pass.context, pass.config, pass.store.gradient(own_table_));
+  if (own_table_ >= 0) clear_zero_token(pass.context, pass.config, pass.store.gradient(own_table_));
   key_value_.backward_parameters(pass, saved.memory, d_key_value,
                                  {.first = pair / 2, .count = pair / 2, .period = pair});
   const bool encoder_trains = pass.store.trains_before(first_);

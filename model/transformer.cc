@@ -176,7 +176,7 @@ void Transformer::forward_backward(const MicroBatch& batch, uint64_t dropout_see
   }
   complete_column_sums(impl_->context);
   if (impl_->config.tie == Tie::kAll)
-    clear_zero_word(impl_->context, impl_->config, impl_->store.gradient(impl_->ids.target_embedding));
+    clear_zero_token(impl_->context, impl_->config, impl_->store.gradient(impl_->ids.target_embedding));
   if (ready) ready(0);
 }
 

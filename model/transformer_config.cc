@@ -48,7 +48,7 @@ void TransformerConfig::validate() const {
          "--tie decoder or --tie none, or prepare the corpus with one vocabulary",
          source_vocab_size, vocab_size);
   }
-  check_range("begin-embedding token", zero_word, -1, vocab_size - 1);
+  check_range("begin-embedding token", zero_token, -1, vocab_size - 1);
   check_range("max-positions", max_positions, 2, 1 << 20);
   if (d_model % 2 != 0) {
     fail(ExitCode::kBadConfiguration,
@@ -61,9 +61,9 @@ void TransformerConfig::validate() const {
     fail(ExitCode::kBadConfiguration, "--d-model is {}: it must be at least 4 with --positions marian",
          d_model);
   }
-  if (zero_start && zero_word >= 0) {
+  if (zero_start && zero_token >= 0) {
     fail(ExitCode::kBadConfiguration, "the model begins with zeros and has a zero embedding for token {}",
-         zero_word);
+         zero_token);
   }
   if (d_model % heads != 0) {
     fail(ExitCode::kBadConfiguration, "--heads is {}: it must divide --d-model, which is {}", heads, d_model);

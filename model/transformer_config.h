@@ -32,7 +32,7 @@ struct TransformerConfig {
   float activation_dropout = 0.0F;  // hidden layers of feed-forward sublayers, after the activation
   float label_smoothing = 0.1F;
   float layer_norm_epsilon = 1e-5F;
-  int64_t zero_word = -1;         // a token whose embedding stays zero (the begin mark, as in Marian), or -1
+  int64_t zero_token = -1;        // a token whose embedding stays zero (the begin mark, as in Marian), or -1
   bool marian_positions = false;  // sinusoids of Marian's frequencies
   bool zero_start = false;        // the decoder starts with the position alone, without the begin mark
   bool output_bias = false;       // a bias for every token in the output layer

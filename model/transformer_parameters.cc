@@ -138,8 +138,8 @@ int64_t end_of_embeddings(const ParameterStore& store) {
   return first == all.end() ? 0 : store.gradient_begin(first->tensor);
 }
 
-void clear_zero_word(Context& context, const TransformerConfig& config, Tensor table) {
-  if (config.zero_word >= 0 && table) fill_zero(context, table.row_range(config.zero_word, 1));
+void clear_zero_token(Context& context, const TransformerConfig& config, Tensor table) {
+  if (config.zero_token >= 0 && table) fill_zero(context, table.row_range(config.zero_token, 1));
 }
 
 namespace {

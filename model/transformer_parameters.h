@@ -107,9 +107,9 @@ TransformerIds declare_transformer(const TransformerConfig& config, ParameterSto
 /// the store is not that of a Transformer.
 int64_t end_of_embeddings(const ParameterStore& store);
 
-/// If config.zero_word is a token, clears its row of `table`, the decoder's embedding or its gradient, which
+/// If config.zero_token is a token, clears its row of `table`, the decoder's embedding or its gradient, which
 /// may be empty.
-void clear_zero_word(Context& context, const TransformerConfig& config, Tensor table);
+void clear_zero_token(Context& context, const TransformerConfig& config, Tensor table);
 
 /// Whether the weights of a model can be packed for inference (backend/ops/packed_gemm.h): on the CPU, in f32
 /// or bf16.

@@ -58,7 +58,7 @@ void check_same_function(const LoadedModel& model, const TrainOptions& options) 
   theirs.vocab_size = options.model.vocab_size;
   theirs.source_vocab_size = options.model.source_vocab_size;
   theirs.tie = options.model.tie;
-  if (theirs.zero_word >= 0 && options.model.zero_word >= 0) theirs.zero_word = options.model.zero_word;
+  if (theirs.zero_token >= 0 && options.model.zero_token >= 0) theirs.zero_token = options.model.zero_token;
   if (!theirs.learned_positions) theirs.max_positions = options.model.max_positions;
   if (theirs == options.model) return;
   fail(ExitCode::kBadConfiguration,
@@ -247,7 +247,7 @@ InitialValues::InitialValues(Context& context, Communicator& communicator, const
 void InitialValues::take_parameters(const TransformerIds& ids, ParameterStore& store) {
   take_given(ids, store);
   const LogicalParameter* table = store.find(name_of_target_embedding(options_.model.tie));
-  clear_zero_word(context_, options_.model, store.logical_value(*table));
+  clear_zero_token(context_, options_.model, store.logical_value(*table));
 }
 
 void InitialValues::take_given(const TransformerIds& ids, ParameterStore& store) {

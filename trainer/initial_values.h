@@ -80,7 +80,7 @@ class InitialValues {
                 const data::Corpus& corpus, bool resumes, Progress& progress);
 
   /// Changes the values of the store on rank 0, from which the others get them, and clears the row of
-  /// config.zero_word. Errors: those of InitialModel, embedding_files() and read_embeddings().
+  /// config.zero_token. Errors: those of InitialModel, embedding_files() and read_embeddings().
   void take_parameters(const TransformerIds& ids, ParameterStore& store);
   /// After the ranks have the parameters: gives them Adam's moments with --init-optimizer keep, and returns
   /// the number of updates that these have seen; writes the list of new tokens.

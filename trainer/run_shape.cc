@@ -49,7 +49,7 @@ void complete_model(TransformerConfig& model, const TrainOptions& options, const
   const data::TokenizerPair& tokenizers = corpus.tokenizers();
   model.vocab_size = tokenizers.target().vocab_size();
   model.source_vocab_size = tokenizers.shared() ? 0 : tokenizers.source().vocab_size();
-  if (options.begin_embedding == "zero") model.zero_word = tokenizers.target().begin_id();
+  if (options.begin_embedding == "zero") model.zero_token = tokenizers.target().begin_id();
   model.zero_start = options.begin_embedding == "none";
   model.validate();
   if (corpus.max_length() >= model.max_positions) {

@@ -23,7 +23,7 @@ struct TrainOptions {
   std::string model_dir;
   std::string preset = "base";
   TransformerConfig model;   // the sizes of vocabularies come from the corpus, tie from it and the next,
-                             // zero_word and zero_start from it and the one after
+                             // zero_token and zero_start from it and the one after
   std::string tie = "auto";  // name of a Tie, or by resolve_tie()
   std::string begin_embedding = "auto";  // of the begin mark: learned, held at zero, none, or by
                                          // resolve_begin_embedding()

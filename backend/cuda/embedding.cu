@@ -102,7 +102,7 @@ __global__ void sum_runs(Scatter<T> f) {
   const bool leaves_piece = first + count < f.rows && f.index_of(first + count) == shuffle(own_id, count - 1);
   const int32_t next_id = shuffle_down(own_id, 1);
   // Bit i: the run of row i goes on with the next row, which may be that of the next piece.
-  const unsigned goes_on = ballot(lane + 1 < count ? next_id == own_id : lane + 1 == count && leaves_piece);
+  const unsigned continues = ballot(lane + 1 < count ? next_id == own_id : lane + 1 == count && leaves_piece);
   float sum[kPack] = {};
   bool enters = enters_piece;
 #pragma unroll 1
@@ -132,7 +132,7 @@ __global__ void sum_runs(Scatter<T> f) {
       for (int k = 0; k < kPack; ++k)
         sum[k] += scale * ((kept[a] >> k & 1U) != 0 ? v[k] * f.mask.scale : 0.0F);
       const bool leaves = i + a + 1 == count && leaves_piece;
-      if ((goes_on >> (i + a) & 1U) != 0 && !leaves) continue;
+      if ((continues >> (i + a) & 1U) != 0 && !leaves) continue;
       if (enters || leaves) {
         store_row_pack<kWhole>(f.spans.row(2 * piece + (enters ? 0 : 1)), begin, f.cols, sum);
       } else {

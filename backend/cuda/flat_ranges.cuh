@@ -23,7 +23,7 @@ struct FlatRanges {
 /// does every gridDim.x-th kRangeThreads packs of its range.
 template <typename Work>
 void for_lists(std::span<const FlatRange> ranges, Work&& work) {
-  constexpr unsigned kMostParts = 16;  // of a range
+  constexpr unsigned kMaxParts = 16;  // of a range
   while (!ranges.empty()) {
     const size_t count = std::min(FlatRanges::kMost, ranges.size());
     FlatRanges list = {};
@@ -32,7 +32,7 @@ void for_lists(std::span<const FlatRange> ranges, Work&& work) {
       list.ranges[i] = ranges[i];
       widest = std::max(widest, ranges[i].count);
     }
-    work(dim3(std::min(kMostParts, blocks_for(widest, kRangeThreads * kPack)), static_cast<unsigned>(count)),
+    work(dim3(std::min(kMaxParts, blocks_for(widest, kRangeThreads * kPack)), static_cast<unsigned>(count)),
          list);
     ranges = ranges.subspan(count);
   }

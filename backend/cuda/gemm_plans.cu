@@ -17,9 +17,9 @@ namespace {
 
 constexpr int kCandidates = 32;
 constexpr int kTimedRuns = 8;  // one after the other, between two events
-/// Operands of timed products take turns in so much memory, more than devices have cache, up to kMostTurns.
+/// Operands of timed products take turns in so much memory, more than devices have cache, up to kMaxTurns.
 constexpr size_t kTurnBytes = size_t{128} << 20;
-constexpr size_t kMostTurns = 4;
+constexpr size_t kMaxTurns = 4;
 
 cudaDataType type_of(DType dtype) {
   return dtype == DType::kF32 ? CUDA_R_32F : CUDA_R_16BF;
@@ -133,7 +133,7 @@ class OperandTurns {
     const size_t a = padded(bytes_of(args.a));
     const size_t b = padded(bytes_of(args.b));
     const size_t c = padded(bytes_of(args.c));
-    const size_t wanted = std::min(kMostTurns, kTurnBytes / (a + b + c) + 1);
+    const size_t wanted = std::min(kMaxTurns, kTurnBytes / (a + b + c) + 1);
     if (!args.accumulate) {
       turns_.push_back(args);
     } else if (char* memory = room(c)) {

@@ -33,12 +33,12 @@ constexpr unsigned blocks_for(int64_t count, int64_t unit) {
 
 /// More shared memory than a kernel declares beside its dynamic one; with it, up to 48 KiB need no permission
 /// and more than a block can have is refused.
-inline constexpr size_t kMostDeclared = 16 << 10;
+inline constexpr size_t kMaxDeclared = 16 << 10;
 
 /// Permits the kernel blocks with that much dynamic shared memory.
 template <typename... Parameters>
 cudaError_t permit_shared(void (*kernel)(Parameters...), size_t bytes) {
-  constexpr size_t kWithoutAsking = (48 << 10) - kMostDeclared;
+  constexpr size_t kWithoutAsking = (48 << 10) - kMaxDeclared;
   return bytes <= kWithoutAsking ? cudaSuccess
                                  : cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                                         static_cast<int>(bytes));

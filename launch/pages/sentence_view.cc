@@ -6,12 +6,12 @@
 #include <utility>
 
 #include "backend/device/error.h"
+#include "data/io/json_value.h"
 #include "launch/output.h"
 #include "model/attention_maps.h"
 #include "model/search/beam_search.h"
 #include "model/search/target_scores.h"
 #include "trainer/checkpoint/marks.h"
-#include "trainer/json_value.h"
 
 namespace ventris {
 namespace {
@@ -269,7 +269,7 @@ class Viewer {
       attention.push_back(std::move(rows));
     }
     return {{"beam_size", options.beam_size},
-            {"length_penalty", to_json_value<OrderedJson>(options.length_penalty)},
+            {"length_penalty", data::to_json_value<OrderedJson>(options.length_penalty)},
             {"source_tokens", pieces_with_end(tokenizers_.source(), source_)},
             {"steps", steps},
             {"considered", considered},

@@ -60,7 +60,7 @@ ROOMS = {
     "trainer": {
         # The run calls all of them, and they read its options, its progress and what it measures.
         "": {"checkpoint", "exchange/import.h", "observers", "options", "validation"},
-        "checkpoint": {"divergence.h", "optimizer.h", "options", "run_environment.h", "train_options.h", "train_options_json.h",
+        "checkpoint": {"divergence.h", "optimizer.h", "options", "precision.h", "run_environment.h", "train_options.h", "train_options_json.h",
                        "observers/progress.h", "validation/validation_metric.h"},
         "options": {"schedule.h", "train_options.h"},  # what the rows are of
         "validation": {"inference/work_sharing.h", "batch_feed.h", "observer.h", "run_metrics.h", "run_shape.h", "schedule_options.h",
@@ -74,7 +74,7 @@ ROOMS = {
 }  # fmt: skip
 # Headers that stand below all rooms of their folder; they and their sources include of it only each other.
 COMMON = {
-    "data/error.h", "launch/job.h", "launch/output.h", "trainer/json_text.h", "trainer/json_value.h", "trainer/text.h",
+    "data/error.h", "launch/job.h", "launch/output.h", "trainer/json_text.h", "trainer/text.h",
 }  # fmt: skip
 
 # The most stems of a folder that stand on one another by their includes; stems that include each other count as one.
@@ -90,6 +90,11 @@ GONE = {
     r"\w*ckpt\w*": "checkpoint",
     r"(\w+_)?grads?_?": "gradient",
     r"seq_?len\w*": "length, in tokens",
+    r"\w*goes_on": "continues, keep_waiting, heartbeat",
+    r"kMost\w+": "kMax...",
+    r"rehearse\w*": "warm_up",
+    r"told_stop_?": "stop_propagated",
+    r'zero_word(?!")': "zero_token",  # the key of files
 }
 
 # Headers whose functions are defined in files of other names: which files, and why.

@@ -51,7 +51,7 @@ char* dynamic_shared_memory();
 /// Counts the blocks that have begun, those before the calling one included.
 uint64_t block_number();
 /// A number of the calling thread that no other thread has at the same time.
-inline constexpr unsigned kMostPlaces = 8 * 1024;
+inline constexpr unsigned kMaxPlaces = 8 * 1024;
 unsigned thread_place();
 
 }  // namespace ventris::emulation

@@ -15,7 +15,7 @@ namespace {
 
 // Blocks that run in turns. ThreadSanitizer knows at most 8,128 threads, and is slow with many.
 constexpr unsigned kFewestBlocks = kRaceDetector ? 3 : 4;
-constexpr unsigned kMostBlocks = kRaceDetector ? 3 : 8;
+constexpr unsigned kMaxBlocks = kRaceDetector ? 3 : 8;
 // Over the threads of blocks before another block has its turn: 1, 2, 4, ... 64.
 constexpr uint64_t kTurns = 7;
 constexpr uint64_t kBlocksOfTurn = 8;  // on average, at most
@@ -121,7 +121,7 @@ uint64_t run_grid(const Grid& grid, Random random, const std::function<void()>& 
   for (uint64_t left = launch.order.size(); left > 1; --left)
     std::swap(launch.order[left - 1], launch.order[launch.random.below(left)]);
   launch.busy.resize(
-      std::min(launch.order.size(), kFewestBlocks + launch.random.below(kMostBlocks - kFewestBlocks + 1)));
+      std::min(launch.order.size(), kFewestBlocks + launch.random.below(kMaxBlocks - kFewestBlocks + 1)));
   for (size_t i = 0; i < launch.busy.size(); ++i) {
     launch.busy[i] = &place(i);
     launch.busy[i]->begin(launch);

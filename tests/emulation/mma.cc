@@ -22,7 +22,7 @@ struct Groups {
   std::vector<Copy> open;
   std::vector<std::vector<Copy>> closed;
 };
-std::vector<Groups> copies_under_way(emulation::kMostPlaces, Groups(0));
+std::vector<Groups> copies_under_way(emulation::kMaxPlaces, Groups(0));
 
 Groups& my_groups() {
   Groups& groups = copies_under_way[emulation::thread_place()];

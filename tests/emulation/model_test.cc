@@ -44,7 +44,7 @@ std::vector<TransformerConfig> kinds() {
                                             testing::marian_config(false), testing::marian_config(true)};
   for (const Tie tie : {Tie::kDecoder, Tie::kNone}) {
     configs.push_back(testing::two_vocabularies(testing::tiny_config(tie == Tie::kNone), tie));
-    configs.back().zero_word = 1;
+    configs.back().zero_token = 1;
   }
   return configs;
 }

@@ -55,7 +55,7 @@ bool move_firsts(std::vector<NcclMessage>& messages, Move&& move) {
 
 NcclExchangeEnd exchange(NcclChannels& channels, int rank, std::vector<NcclMessage> sends,
                          std::vector<NcclMessage> receives, bool captured,
-                         const std::function<bool()>& goes_on) {
+                         const std::function<bool()>& keep_waiting) {
   drop_done(sends);
   drop_done(receives);
   bool mixed = false;
@@ -70,7 +70,7 @@ NcclExchangeEnd exchange(NcclChannels& channels, int rank, std::vector<NcclMessa
       return took;
     });
     if (mixed) return NcclExchangeEnd::kMixedCapture;
-    if (!sent && !taken && !goes_on()) return NcclExchangeEnd::kGivenUp;
+    if (!sent && !taken && !keep_waiting()) return NcclExchangeEnd::kGivenUp;
   }
   return NcclExchangeEnd::kDone;
 }

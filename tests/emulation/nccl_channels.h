@@ -29,10 +29,10 @@ struct NcclMessage {
 
 enum class NcclExchangeEnd { kDone, kGivenUp, kMixedCapture };
 
-/// Sends and receives at the same time, the messages between two ranks in their order. `goes_on` is asked
-/// while nothing can be moved.
+/// Sends and receives at the same time, the messages between two ranks in their order. `keep_waiting` is
+/// asked while nothing can be moved.
 NcclExchangeEnd exchange(NcclChannels& channels, int rank, std::vector<NcclMessage> sends,
                          std::vector<NcclMessage> receives, bool captured,
-                         const std::function<bool()>& goes_on);
+                         const std::function<bool()>& keep_waiting);
 
 }  // namespace ventris::emulation

@@ -21,8 +21,8 @@
 namespace ventris::emulation {
 
 inline constexpr unsigned kLanes = 32;
-inline constexpr unsigned kMostThreads = 1024;
-static_assert(kMostPlaces == 8 * kMostThreads);
+inline constexpr unsigned kMaxThreads = 1024;
+static_assert(kMaxPlaces == 8 * kMaxThreads);
 
 /// A meeting of threads: over when `arrived` has reached the number of those that must come.
 struct Barrier {
@@ -101,7 +101,7 @@ class Place {
   }
   [[noreturn]] void fail(const std::string& text);
   unsigned current() const { return current_; }
-  unsigned thread_place() const { return number_ * kMostThreads + current_; }
+  unsigned thread_place() const { return number_ * kMaxThreads + current_; }
   char* shared() { return shared_; }
   uint64_t number() const { return block_number_; }
 
@@ -140,10 +140,10 @@ class Place {
   Launch* launch_ = nullptr;
   uint3 block_{};
   uint64_t block_number_ = 0;
-  Stacks stacks_{kMostThreads};
-  std::vector<Thread> threads_{kMostThreads};
+  Stacks stacks_{kMaxThreads};
+  std::vector<Thread> threads_{kMaxThreads};
   unsigned count_ = 0;  // of threads of the block
-  std::vector<Warp> warps_{kMostThreads / kLanes};
+  std::vector<Warp> warps_{kMaxThreads / kLanes};
   std::vector<std::pair<char*, size_t>> static_memory_;
   std::vector<char> shared_memory_;
   char* shared_ = nullptr;

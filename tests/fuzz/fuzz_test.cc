@@ -199,7 +199,7 @@ TEST_F(ImportedModel, OfAnyFormatTakesNoMoreThanThreeTimesItsSize) {
   TransformerConfig config = testing::small_config();
   config.d_model = 32;
   config.d_ff = 1 << 13;
-  config.zero_word = 1;
+  config.zero_token = 1;
   config.marian_positions = true;
   config.layer_norm_epsilon = 1e-6F;
   Context& context = testing::cpu_context();

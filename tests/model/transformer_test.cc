@@ -37,7 +37,7 @@ class TransformerBehaviour : public ::testing::TestWithParam<std::tuple<Variant,
 /// Whose decoder has its own table, with a row that is held at zero.
 TransformerConfig apart(Tie tie, bool pre_norm) {
   TransformerConfig config = testing::two_vocabularies(testing::tiny_config(pre_norm), tie);
-  config.zero_word = 1;
+  config.zero_token = 1;
   return config;
 }
 

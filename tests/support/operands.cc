@@ -17,9 +17,9 @@ bool far_rows() {
 
 int64_t stride_of(int64_t rows, int64_t cols, int64_t gap) {
   constexpr int64_t kFar = int64_t{1} << 32;
-  constexpr int64_t kVectors = 8;    // elements to which kernels ask rows to be aligned
-  constexpr int64_t kMostRows = 80;  // each of which takes pages of its own
-  if (!far_rows() || rows < 2 || rows > kMostRows) return cols + gap;
+  constexpr int64_t kVectors = 8;   // elements to which kernels ask rows to be aligned
+  constexpr int64_t kMaxRows = 80;  // each of which takes pages of its own
+  if (!far_rows() || rows < 2 || rows > kMaxRows) return cols + gap;
   return (kFar / (rows - 1) / kVectors + 1) * kVectors + (cols + gap) % kVectors;
 }
 

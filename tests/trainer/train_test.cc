@@ -68,7 +68,7 @@ TEST_F(TrainTest, HoldsTheEmbeddingOfTheBeginMarkAtZeroWhereWanted) {
     options.max_steps = 3;
     options.precision = Precision::kBF16;
     const TrainResult result = train_alone(options);
-    if (zero) options.model.zero_word = 1;
+    if (zero) options.model.zero_token = 1;
     const LoadedState state = state_of(result.last_checkpoint, options);
     const LogicalParameter* embedding = state.store.find("embedding");
     const Tensor rows = state.store.logical_value(*embedding);

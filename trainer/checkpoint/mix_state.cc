@@ -5,8 +5,8 @@
 
 #include "backend/device/error.h"
 #include "data/error.h"
+#include "data/io/json_value.h"
 #include "trainer/json_text.h"
-#include "trainer/json_value.h"
 
 namespace ventris {
 namespace {
@@ -46,7 +46,7 @@ void read_mix_json(const std::string& text, const std::string& origin, MixState&
   };
   const auto count = [&](const json& from) {
     int64_t number = 0;
-    if (!read_number(from, number) || number < 0 || number > kMaxMixCount) refuse();
+    if (!data::read_number(from, number) || number < 0 || number > kMaxMixCount) refuse();
     return number;
   };
   MixState read;

@@ -37,7 +37,7 @@ std::vector<ExportLimit> export_limits(ExportFormat format, const TransformerCon
     limit(!config.marian_positions,
           config.learned_positions ? "learned positions" : "other sinusoids than Marian's",
           "--positions marian");
-    limit(!config.zero_start && config.zero_word != begin_token,
+    limit(!config.zero_start && config.zero_token != begin_token,
           "a learned embedding of the begin mark (Marian begins with zeros)", "--begin-embedding none");
     limit(config.activation == Activation::kGelu, "the exact GELU (Marian's is x * sigmoid(1.702 x))",
           "--activation relu or swish");

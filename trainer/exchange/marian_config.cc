@@ -14,7 +14,7 @@
 #include <utility>
 
 #include "backend/device/error.h"
-#include "trainer/json_value.h"
+#include "data/io/json_value.h"
 
 namespace ventris {
 namespace {
@@ -129,7 +129,7 @@ class Settings {
     if constexpr (std::is_floating_point_v<T>) good = good && std::isfinite(value);
     if (!good) {
       fail(ExitCode::kBadData, "{}: {} of the model's configuration is '{}'; expected is {}", origin_, key,
-           text, expected_json_value<T>());
+           text, data::expected_json_value<T>());
     }
     return value;
   }

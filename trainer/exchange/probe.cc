@@ -9,12 +9,12 @@
 #include "backend/device/error.h"
 #include "backend/device/transfer.h"
 #include "data/io/json_text.h"
+#include "data/io/json_value.h"
 #include "model/batch_stage.h"
 #include "model/packed_pairs.h"
 #include "model/transformer.h"
 #include "trainer/checkpoint/marks.h"
 #include "trainer/json_text.h"
-#include "trainer/json_value.h"
 
 namespace ventris {
 namespace {
@@ -183,7 +183,7 @@ std::vector<Probe> probes_from_json(const std::string& text, const std::string& 
   for (const json& entry : object["probes"]) {
     Probe& probe = probes.emplace_back();
     const auto take = [&](const char* key, auto& values) {
-      return entry.is_object() && entry.contains(key) && read_json_value(entry[key], values);
+      return entry.is_object() && entry.contains(key) && data::read_json_value(entry[key], values);
     };
     const bool read = take("source", probe.source) && take("target", probe.target) &&
                       take("log_probabilities", probe.log_probabilities) &&

@@ -12,8 +12,8 @@
 #include "data/io/atomic_file.h"
 #include "data/io/file_io.h"
 #include "data/io/folder_lock.h"
+#include "data/io/json_value.h"
 #include "trainer/json_text.h"
-#include "trainer/json_value.h"
 #include "trainer/observers/metric_events.h"
 #include "trainer/observers/metrics_reader.h"
 
@@ -26,7 +26,7 @@ using Json = nlohmann::json;
 bool is_of_script_for(const Json& line, int64_t step) {
   int64_t of_step = -1;
   return text_in(line, "event") == kValidScriptEvent && line.contains("of_step") &&
-         read_number(line["of_step"], of_step) && of_step == step;
+         data::read_number(line["of_step"], of_step) && of_step == step;
 }
 
 /// The lines that the validation of a step writes; also the end of a stage that it brought.
@@ -65,7 +65,7 @@ int64_t cut_metrics(const std::string& path, int64_t last_step, bool validates_l
     const Json line = parse_json(text);
     refuse_newer_format(line, path);
     int64_t step = 0;
-    if (!line.is_object() || !line.contains("step") || !read_number(line["step"], step)) {
+    if (!line.is_object() || !line.contains("step") || !data::read_number(line["step"], step)) {
       damaged += text + '\n';
     } else if (step > last_step ||
                (validates_last_step && step == last_step && is_written_by_validation(line, step))) {

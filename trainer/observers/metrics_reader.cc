@@ -17,8 +17,8 @@
 #include <utility>
 
 #include "backend/device/error.h"
+#include "data/io/json_value.h"
 #include "trainer/json_text.h"
-#include "trainer/json_value.h"
 #include "trainer/observers/metric_events.h"
 #include "trainer/text.h"
 
@@ -39,7 +39,7 @@ constexpr std::ptrdiff_t kMaxNoScores = 20;
 std::string resumed_text(const Json& line) {
   const auto number = [&](const char* key) {
     int64_t value = 0;
-    if (line.contains(key)) read_number(line[key], value);
+    if (line.contains(key)) data::read_number(line[key], value);
     return value;
   };
   std::string text = fmt::format("resumed from {} with {} on {} by {}", text_in(line, "checkpoint"),
@@ -72,7 +72,7 @@ class Reader {
       problem = fmt::format("longer than the {} bytes of a line", kMaxJsonBytes);
     } else if (!line.is_object()) {
       problem = "is no JSON object";
-    } else if (!line.contains("step") || !read_number(line["step"], step) || step < 0) {
+    } else if (!line.contains("step") || !data::read_number(line["step"], step) || step < 0) {
       problem = "has no step";
     } else if (!record_.places.empty() && step < record_.places.back().step) {
       problem = fmt::format("goes back to step {} from {}", step, record_.places.back().step);
@@ -113,7 +113,7 @@ class Reader {
                   const std::string& prefix = "") {
     double number = 0.0;
     for (const auto& [key, value] : object.items())
-      if (read_number(value, number)) add_value(all, prefix + key, number);
+      if (data::read_number(value, number)) add_value(all, prefix + key, number);
   }
 
   void mark(Kind kind, const std::string& text) {
@@ -123,8 +123,8 @@ class Reader {
   void add(const Json& line, int64_t step) {
     place_.step = step;
     place_.time = seconds_of_utc(text_in(line, "time"));
-    if (line.contains("elapsed_seconds")) read_number(line["elapsed_seconds"], place_.seconds);
-    if (line.contains("target_tokens")) read_number(line["target_tokens"], place_.target_tokens);
+    if (line.contains("elapsed_seconds")) data::read_number(line["elapsed_seconds"], place_.seconds);
+    if (line.contains("target_tokens")) data::read_number(line["target_tokens"], place_.target_tokens);
     record_.places.push_back(place_);
     if (const std::string event = text_in(line, "event"); !event.empty()) return add_event(line, event);
     if (text_in(line, "type") == kValidationType) validations_[step] = record_.places.size() - 1;
@@ -139,7 +139,8 @@ class Reader {
     const Json& pairs_so_far = member("pairs");
     for (const auto& [corpus, pairs] : pairs_so_far.items()) {
       double drawn = 0.0;
-      if (read_number(pairs, drawn)) add_value(pairs_, corpus, drawn - std::exchange(drawn_[corpus], drawn));
+      if (data::read_number(pairs, drawn))
+        add_value(pairs_, corpus, drawn - std::exchange(drawn_[corpus], drawn));
     }
     const Json& sets = member("sets");
     for (const auto& [set, scores] : sets.items())
@@ -165,12 +166,12 @@ class Reader {
   /// Adds a score of --valid-script as a value at its validation, or its failure as a mark.
   void add_script_result(const Json& line) {
     int64_t of_step = -1;
-    if (!line.contains("of_step") || !read_number(line["of_step"], of_step)) return;
+    if (!line.contains("of_step") || !data::read_number(line["of_step"], of_step)) return;
     const auto validation = validations_.find(of_step);
     if (validation == validations_.end()) return;
     const std::string set = text_in(line, "set");
     double score = 0.0;
-    if (line.contains("score") && read_number(line["score"], score)) {
+    if (line.contains("score") && data::read_number(line["score"], score)) {
       add_value_at(validation->second, record_.series, set + "/script", score);
     } else {
       mark(Kind::kNoScore, fmt::format("--valid-script has no score for step {}, {}: {}", of_step, set,

@@ -11,9 +11,9 @@
 #include "backend/device/error.h"
 #include "data/io/atomic_file.h"
 #include "data/io/json_text.h"
+#include "data/io/json_value.h"
 #include "trainer/checkpoint/run_folder.h"
 #include "trainer/json_text.h"
-#include "trainer/json_value.h"
 #include "trainer/text.h"
 
 namespace ventris {
@@ -120,7 +120,7 @@ std::optional<StatusRecord> read_status(const std::string& model_dir) {
   StatusRecord record;
   bool good = json.is_object();
   for_each_member(record, [&](const char* name, auto& value) {
-    good = good && json.contains(name) && (json[name].is_null() || read_json_value(json[name], value));
+    good = good && json.contains(name) && (json[name].is_null() || data::read_json_value(json[name], value));
   });
   return good ? std::optional(record) : std::nullopt;
 }

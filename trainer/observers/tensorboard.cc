@@ -20,8 +20,8 @@
 #include "backend/device/error.h"
 #include "data/io/file_io.h"
 #include "data/io/json_text.h"
+#include "data/io/json_value.h"
 #include "trainer/json_text.h"
-#include "trainer/json_value.h"
 #include "trainer/observers/event_file.h"
 #include "trainer/observers/metric_events.h"
 #include "trainer/observers/metrics_reader.h"
@@ -64,7 +64,7 @@ void add_numbers(const OrderedJson& object, const std::string& prefix, std::vect
     double number = 0.0;
     if (value.is_object()) {
       add_numbers(value, prefix + key + "/", scalars);
-    } else if (read_number(value, number)) {
+    } else if (data::read_number(value, number)) {
       constexpr double kMax = std::numeric_limits<float>::max();
       scalars.push_back({prefix + key, static_cast<float>(std::clamp(number, -kMax, kMax))});
     }
@@ -75,13 +75,13 @@ void add_numbers(const OrderedJson& object, const std::string& prefix, std::vect
 Event event_of(const OrderedJson& line) {
   Event event{.time = seconds_of_utc(text_in(line, "time"))};
   if (std::isnan(event.time)) event.time = 0.0;
-  if (!line.contains("step") || !read_number(line["step"], event.step)) return event;
+  if (!line.contains("step") || !data::read_number(line["step"], event.step)) return event;
   if (!line.contains("event")) {
     OrderedJson numbers = line;
     numbers.erase("step");
     add_numbers(numbers, "", event.scalars);
   } else if (text_in(line, "event") == kValidScriptEvent && line.contains("of_step") &&
-             read_number(line["of_step"], event.step) && line.contains("score")) {
+             data::read_number(line["of_step"], event.step) && line.contains("score")) {
     add_numbers(OrderedJson::object({{text_in(line, "set"), line["score"]}}), "valid_script/", event.scalars);
   }
   return event;

@@ -23,8 +23,8 @@ void add_model_fields(TransformerConfig& model, OptionTable& table) {
   add_vocabulary_rows(model, table);
   table.toggle("learned-positions", model.learned_positions, "");  // --positions
   table.toggle("marian-positions", model.marian_positions, "", kSparse);
-  table.integer("zero-word", model.zero_word, {}, "", kSparse);  // --begin-embedding zero
-  table.toggle("zero-start", model.zero_start, "", kSparse);     // --begin-embedding none
+  table.integer("zero-word", model.zero_token, {}, "", kSparse);  // --begin-embedding zero
+  table.toggle("zero-start", model.zero_start, "", kSparse);      // --begin-embedding none
   table.choice<Tie>("tie", model.tie, {{"all", Tie::kAll}, {"decoder", Tie::kDecoder}, {"none", Tie::kNone}},
                     "", kSparse);
 }

@@ -9,7 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "backend/device/error.h"
-#include "trainer/json_value.h"
+#include "data/io/json_value.h"
 
 namespace ventris {
 namespace {
@@ -67,9 +67,9 @@ Option option_of(const std::string& name, const std::string& placeholder, T& var
   option.placeholder = placeholder;
   option.help = help;
   option.traits = traits;
-  option.to_json = [&variable] { return to_json_value<json>(variable); };
-  option.from_json = [&variable](const json& from) { return read_json_value(from, variable); };
-  option.json_type = expected_json_value<T>();
+  option.to_json = [&variable] { return data::to_json_value<json>(variable); };
+  option.from_json = [&variable](const json& from) { return data::read_json_value(from, variable); };
+  option.json_type = data::expected_json_value<T>();
   return option;
 }
 

@@ -54,7 +54,7 @@ class Export : public testing::FolderTest {
   /// A model whose begin mark has a zero embedding.
   static TransformerConfig zero_begin(bool pre_norm = false) {
     TransformerConfig config = small_config(pre_norm);
-    config.zero_word = 1;
+    config.zero_token = 1;
     return config;
   }
   /// As Marian can express.
@@ -74,8 +74,8 @@ class Export : public testing::FolderTest {
   std::unique_ptr<LoadedModel> load(const TransformerConfig& config,
                                     const data::TokenizerModels& tokenizers) {
     SmallModel model(config, 5);
-    clear_zero_word(context_, config,
-                    model.store.logical_value(*model.store.find(name_of_target_embedding(config.tie))));
+    clear_zero_token(context_, config,
+                     model.store.logical_value(*model.store.find(name_of_target_embedding(config.tie))));
     if (const LogicalParameter* bias = model.store.find(kOutputBias)) {
       float* values = model.store.logical_value(*bias).row<float>(0);
       for (int64_t i = 0; i < bias->cols; ++i) values[i] = 0.01F * static_cast<float>(i);

@@ -48,7 +48,7 @@ TEST(ConfigJson, NamesWhatCameLaterOnlyWhereItDiffers) {
     EXPECT_EQ(transformer_config_from_json(to_json(config), "here"), config);
     expect_refused(text.substr(0, text.size() - 1) + ",\"" + key + "\":\"x\"}", key);
   };
-  changed_by("zero_word", [](TransformerConfig& config) { config.zero_word = 1; });
+  changed_by("zero_word", [](TransformerConfig& config) { config.zero_token = 1; });
   changed_by("marian_positions", [](TransformerConfig& config) { config.marian_positions = true; });
   changed_by("zero_start", [](TransformerConfig& config) { config.zero_start = true; });
   for (const Activation activation : {Activation::kGelu, Activation::kSwish})

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-namespace ventris {
+namespace ventris::data {
 
 /// Stores the number of a JSON value in `to` if a T can represent it: an integer in T's range, or for a real
 /// T any number that is finite in it. Returns false, with `to` unchanged, for any other value: integers are
@@ -84,4 +84,4 @@ std::string expected_json_value() {
   }
 }
 
-}  // namespace ventris
+}  // namespace ventris::data
