@@ -9,8 +9,8 @@
 # SIGTERM, SIGINT, SIGHUP (not under nohup) and SIGUSR1 reach the command as SIGUSR1: ventris saves, mpirun waits for it, and the exit code
 # is 75. A second SIGTERM or SIGINT reaches it as SIGTERM. If this script is killed, the command gets SIGUSR1.
 set -uo pipefail
-
-log() { printf '%(%F %T)T  supervise: %s\n' -1 "$*" >&2; }
+exec {messages}>&2  # a signal may come where 2 is /dev/null
+log() { printf '%(%F %T)T  supervise: %s\n' -1 "$*" >&"$messages"; }
 refuse() { printf 'error: supervise: %s\n' "$2" >&2 && exit "$1"; }
 
 # value_in OPTION WORD...: the value of an option in a command.
