@@ -56,6 +56,12 @@ void refuse_other_option(const std::string& path, const std::string& option, con
 
 void check_same_signature(const std::string& path, const std::string& theirs, const std::string& ours) {
   Signature have = parse_signature(theirs);
+  if (have.contains("batch_source_tokens")) {
+    fail(ExitCode::kBadConfiguration,
+         "{} is of a run that an earlier version of the program began, which this one cannot continue. "
+         "'ventris train --init {} --model-dir DIR', with another DIR, begins a new run with its parameters",
+         path, path);
+  }
   const Signature want = parse_signature(ours);
   TrainRows defaults;
   for (const Option& row : fixed_rows(defaults)) {

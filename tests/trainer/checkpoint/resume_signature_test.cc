@@ -54,5 +54,12 @@ TEST(ResumeSignature, AnOptionThatAFileLacksHadItsDefault) {
             0U);
 }
 
+TEST(ResumeSignature, OfAnEarlierVersionIsNotComparedByDefaults) {
+  const std::string theirs = "d_model: 512\nbatch_source_tokens: 25000\n";
+  EXPECT_EQ(
+      refusal(theirs, resume_signature({})).find("c.h5 is of a run that an earlier version of the program"),
+      0U);
+}
+
 }  // namespace
 }  // namespace ventris
