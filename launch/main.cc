@@ -39,10 +39,10 @@
 #include "launch/options/spelling.h"
 #include "launch/out_of_memory.h"
 #include "launch/output.h"
-#include "trainer/agreement.h"
 #include "trainer/json_text.h"
 #include "trainer/observers/run_status.h"
 #include "trainer/program_version.h"
+#include "trainer/rank_consistency.h"
 #include "trainer/signals.h"
 #include "trainer/text.h"
 

@@ -48,13 +48,9 @@ void check_tables(const LoadedModel& model, const TransformerConfig& ours, const
 
 void check_same_function(const LoadedModel& model, const TrainOptions& options) {
   check_tables(model, options.model, options);
-  // Settings that change neither shape nor meaning of a parameter are those of the run; its tokens are
-  // compared apart.
+  // Settings that change neither shape nor meaning of a parameter may differ; tokens are compared apart.
   TransformerConfig theirs = model.config;
-  theirs.dropout = options.model.dropout;
-  theirs.attention_dropout = options.model.attention_dropout;
-  theirs.activation_dropout = options.model.activation_dropout;
-  theirs.label_smoothing = options.model.label_smoothing;
+  copy_training_settings(options.model, theirs);
   theirs.vocab_size = options.model.vocab_size;
   theirs.source_vocab_size = options.model.source_vocab_size;
   theirs.tie = options.model.tie;

@@ -54,7 +54,8 @@ struct ScoreInterval {
   double high = 0.0;
 };
 
-/// Of the set that decides which model is the best.
+/// The result of a validation; its losses and scores are those of the set that decides which model is the
+/// best.
 struct ValidationMetrics {
   int64_t step = 0;
   double loss = 0.0;  // label-smoothed, per token

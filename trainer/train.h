@@ -28,7 +28,7 @@ struct TrainResult {
   std::string valid_metric;  // bleu, chrf, loss or perplexity: the meaning of best_metric
   std::string last_checkpoint;
 
-  // Of this run only, over all ranks, without validation and checkpoints.
+  // Measurements of this run only, over all ranks, without validation and checkpoints.
   double target_tokens_per_second = 0.0;
   double flops_per_second = 0.0;  // of the model (model/flop_count.h)
   int64_t peak_memory_bytes = 0;  // resident, summed over the ranks

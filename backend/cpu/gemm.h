@@ -42,7 +42,8 @@ void packed_gemm_cpu(Context& context, const PackedGemmArgs& args);
 template <typename T>
 void copy_column(const PackedMatrix& packed, int64_t column, T* to);
 
-/// The same of matrices of Packing::kInt8; the elements of a column are its integers times its scale.
+/// The same functions for matrices of Packing::kInt8; the elements of a column are its integers times its
+/// scale.
 size_t int8_packed_bytes(int64_t rows, int64_t cols);
 void int8_pack(Context& context, const PackArgs& args);
 void int8_gemm(Context& context, const PackedGemmArgs& args);

@@ -10,19 +10,22 @@ namespace ventris {
 VENTRIS_OPS(VENTRIS_ARGUMENTS)
 #undef VENTRIS_ARGUMENTS
 
+template <typename Args>
+using Kernel = void(Context&, const Args&);
+
 /// The kernels of the CPU, compiled for one instruction set; arguments are checked. References, so that each
 /// has a kernel.
 struct CpuKernels {
-  void (&chained_gemm)(Context&, const GemmArgs&);
+  Kernel<GemmArgs>& chained_gemm;
   size_t (&packed_bytes)(int64_t rows, int64_t cols, Packing);
-  void (&pack)(Context&, const PackArgs&);
-  void (&packed_gemm)(Context&, const PackedGemmArgs&);
-#define VENTRIS_KERNEL(name, Args) void (&name)(Context&, const Args&);
+  Kernel<PackArgs>& pack;
+  Kernel<PackedGemmArgs>& packed_gemm;
+#define VENTRIS_KERNEL(name, Args) Kernel<Args>& name;
   VENTRIS_OPS(VENTRIS_KERNEL)
 #undef VENTRIS_KERNEL
 };
 
-/// Those of instruction_set() (backend/device/instruction_set.h).
+/// The kernels of instruction_set() (backend/device/instruction_set.h).
 const CpuKernels& cpu_kernels();
 
 }  // namespace ventris

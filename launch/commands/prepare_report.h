@@ -12,7 +12,7 @@ namespace ventris {
 
 /// The result of `prepare` for programs; without what the command itself knows.
 nlohmann::json prepare_json(const data::PrepareReport& report);
-/// The same for people, as lines.
+/// The report for people, as lines.
 std::string prepare_text(const data::PrepareReport& report);
 
 /// Shows on the standard error what `prepare` is doing: on a terminal in one live line

@@ -27,14 +27,14 @@ inline constexpr size_t kSampledSteps = 24;
 /// A longer line is cut, between two characters, and ends with an ellipsis.
 inline constexpr size_t kMaxSampleBytes = 2000;
 
-/// Of the texts that `train --keep-valid-outputs` kept in the run folder: of each set the kSampledLines lines
+/// Samples of the texts that `train --keep-valid-outputs` kept: of each set the kSampledLines lines
 /// in the middle of as many equal parts of the set (all of a shorter one), after at most kSampledSteps
 /// validations, spread evenly, the first and the last among them. Empty without such texts. Files that cannot
 /// be read are as if they were not there: a run may remove them meanwhile.
 std::vector<ValidSamples> read_valid_samples(const std::string& model_dir);
 
-/// Of 0 to size - 1 at most `most` numbers, rising and evenly spread: the first and the last of them, if
-/// `with_ends`, or those in the middle of equal parts.
+/// At most `most` numbers of 0 to size - 1, ascending and evenly spread: with the first and the last if
+/// `with_ends`, otherwise the middles of equal parts.
 std::vector<int64_t> evenly_spread(int64_t size, int64_t most, bool with_ends);
 
 /// A small file of a run folder without its final line ends; "" if it does not exist. Throws

@@ -71,6 +71,7 @@ class RunFolder(support.RunTest):
             ('{"corpus": "a', "bad.json"),
             (json.dumps({**config, "dropout": 0.5}), 'has the unknown option dropout: it belongs in "model"'),
             (json.dumps({**config, "seeed": 0.5}), "has the unknown option seeed: it is misspelt, or from another version"),
+            (json.dumps({**config, "max_steps": "x"}), ['max_steps is "x"', "an integer from 0 to 4294967295"]),
             (json.dumps({**config, "valid_metric": "BLEU"}), ['valid_metric is "BLEU"', "auto or bleu or chrf or loss or perplexity"]),
         ):
             file = self.write("bad.json", text)

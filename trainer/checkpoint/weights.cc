@@ -159,10 +159,7 @@ data::TokenizerModels read_tokenizer_models(const data::Hdf5Reader& reader) {
 void check_same_network(const TransformerConfig& in_file, const TransformerConfig& expected,
                         const std::string& path) {
   TransformerConfig comparable = in_file;
-  comparable.dropout = expected.dropout;
-  comparable.attention_dropout = expected.attention_dropout;
-  comparable.activation_dropout = expected.activation_dropout;
-  comparable.label_smoothing = expected.label_smoothing;
+  copy_training_settings(expected, comparable);
   if (comparable == expected) return;
   fail(ExitCode::kBadData, "{}: the file holds another model: {}", path, differences(comparable, expected));
 }

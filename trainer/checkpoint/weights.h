@@ -20,7 +20,7 @@ namespace data {
 class Hdf5Writer;
 }
 
-/// Of a SentencePiece model: that of both sides, or of targets beside one of sources.
+/// Datasets of SentencePiece models: one for both sides, or one for targets and one for sources.
 inline constexpr const char* kTokenizerDataset = "/tokenizer";
 inline constexpr const char* kSourceTokenizerDataset = "/source_tokenizer";
 

@@ -127,6 +127,13 @@ bool is_key_of_config(const std::string& key) {
   return all_keys({}).contains(key);
 }
 
+void copy_training_settings(const TransformerConfig& from, TransformerConfig& to) {
+  to.dropout = from.dropout;
+  to.attention_dropout = from.attention_dropout;
+  to.activation_dropout = from.activation_dropout;
+  to.label_smoothing = from.label_smoothing;
+}
+
 std::string differences(const TransformerConfig& theirs, const TransformerConfig& ours) {
   const json expected = all_keys(ours);
   const json found = all_keys(theirs);

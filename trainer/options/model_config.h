@@ -21,6 +21,8 @@ void add_vocabulary_rows(TransformerConfig& model, OptionTable& table);
 std::string to_json(const TransformerConfig& config);
 /// Throws Error(kBadData) naming `origin` and the key that is missing, unknown or of another type.
 TransformerConfig transformer_config_from_json(const std::string& json, const std::string& origin);
+/// Copies what only training reads: the rates of dropout and label smoothing.
+void copy_training_settings(const TransformerConfig& from, TransformerConfig& to);
 /// The keys whose values differ, "d_model 512, not 256; activation swish, not relu"; empty if all are equal.
 std::string differences(const TransformerConfig& theirs, const TransformerConfig& ours);
 /// Whether it is the key of a setting in the JSON object.

@@ -161,6 +161,7 @@ Option& OptionTable::integer(const std::string& name, T& variable, Range<T> rang
                              OptionTraits traits) {
   Option option = option_of(name, "N", variable, help, traits);
   option.limits = describe_range<T>(range, "{}");
+  if (!option.limits.empty()) option.json_type = "an integer " + option.limits;
   const std::string limits = option.limits;
   option.store = [&variable, range, limits](const std::vector<std::string>& values,
                                             const std::string& where) {
@@ -183,6 +184,7 @@ Option& OptionTable::number(const std::string& name, T& variable, Range<double> 
                             const std::string& help, OptionTraits traits) {
   Option option = option_of(name, "X", variable, help, traits);
   option.limits = describe_range<double>(range, "{}");
+  if (!option.limits.empty()) option.json_type = "a number " + option.limits;
   const std::string limits = option.limits;
   // A limit that T does not have, such as 0.01, is itself allowed: rounded as the value is.
   using Limits = std::numeric_limits<T>;

@@ -51,7 +51,7 @@ struct Option {
   /// The current value as the user would write it; the default, before a value was stored. "" for none.
   /// Throws OptionError if the variable has a value that the option does not accept.
   std::function<std::string()> show;
-  /// The same as JSON. This and the next are empty for an option that files have as other fields.
+  /// The current value as JSON. Like from_json, empty for an option that files have as other fields.
   std::function<nlohmann::json()> to_json;
   /// False, with the variable unchanged, if the value is not of the type. Limits are those of store() alone.
   std::function<bool(const nlohmann::json&)> from_json;

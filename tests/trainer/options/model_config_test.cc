@@ -81,7 +81,7 @@ TEST(ConfigJson, RefusesNumbersBeyondTheirTypeInsteadOfCuttingThem) {
   // 2^32 + 8: its lower half is the right number.
   expect_refused(with("\"heads\":8", "\"heads\":4294967304"),
                  "heads of the model's configuration is 4294967304; "
-                 "expected is an integer from -2147483648 to 2147483647");
+                 "expected is an integer from 1 to 256");
   expect_refused(with("\"heads\":8", "\"heads\":-4294967288"), "heads");
   expect_refused(with("\"heads\":8", "\"heads\":8.0"), "heads of the model's configuration is 8.0");
   // 2^64 + 10007 is no integer of JSON's any more; 2^63 is one that is not ours.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "trainer/agreement.h"
+#include "trainer/rank_consistency.h"
 
 #include <fmt/core.h>
 #include <xxhash.h>
